@@ -1,0 +1,51 @@
+"""Safe mutations for Keras models.
+
+Importing `tfsm` imports no TensorFlow: a public name is looked up when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tfsm.errors import TfsmError
+from tfsm.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from tfsm.api import divergence, evolve, flatten, load_model, mutate, sensitivity, unflatten
+    from tfsm.contracts import Child, Choice, Evaluation
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    **dict.fromkeys(
+        ("divergence", "evolve", "flatten", "load_model", "mutate", "sensitivity", "unflatten"), "tfsm.api"
+    ),
+    **dict.fromkeys(("Child", "Choice", "Evaluation"), "tfsm.contracts"),
+}
+
+__all__ = [
+    "Child",
+    "Choice",
+    "Evaluation",
+    "TfsmError",
+    "__version__",
+    "divergence",
+    "evolve",
+    "flatten",
+    "hookimpl",
+    "load_model",
+    "mutate",
+    "sensitivity",
+    "unflatten",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'tfsm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

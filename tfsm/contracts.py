@@ -1,0 +1,103 @@
+"""The contracts between the engine and its parts: what an operator, a domain and a selection scheme are.
+
+Importing this module imports no TensorFlow. `B` is the number of genomes at once, `P` the number of weights,
+`I` the number of experiences, `N` the size of a population.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+if TYPE_CHECKING:
+    import keras
+
+    from tfsm.models.network import Network
+
+Tensor: TypeAlias = Any
+"""A `tf.Tensor`; TensorFlow ships no type stubs worth checking against."""
+
+Nest: TypeAlias = Any
+"""A tensor, or a tuple, list or dict of them."""
+
+
+class Child(NamedTuple):
+    """A mutated genome, with what the operator has to say about how it went."""
+
+    genome: Tensor
+    diagnostics: Mapping[str, Tensor]
+    """Scalars by name (`[B]` from a batched operator); their means are logged with the metrics."""
+
+
+class Evaluation(NamedTuple):
+    """What a domain found out about `B` genomes."""
+
+    fitness: Tensor
+    """`[B]`, higher is better. Not finite: broken, and the genome gets no descendants."""
+    solved: Tensor
+    """`[B]`, bool."""
+    behavior: Tensor
+    """`[B, D]`: what the individual did, as `D` numbers."""
+    experience: Nest = ()
+    """What each individual saw, compactly: tensors `[B, ...]`, or `()` where all see the same."""
+
+
+class Choice(NamedTuple):
+    """Who becomes the parent, and whose place the child takes: indices into the population."""
+
+    parent: Tensor
+    replaced: Tensor
+
+
+@runtime_checkable
+class Mutation(Protocol):
+    """A frozen dataclass of options and a pure, traceable function from a parent to a child.
+
+    Written for one genome: the engine maps it over a batch. An operator made of functions that broadcast over
+    leading axes (all of `tfsm.kernels` do) sets `batched = True` and gets `[B, ...]` at once, which is faster.
+    Randomness comes from `seed` alone.
+    """
+
+    batched: ClassVar[bool] = False
+
+    def __call__(
+        self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor
+    ) -> Tensor | Child: ...
+
+
+@runtime_checkable
+class Domain(Protocol):
+    """A frozen dataclass of options that says its network and evaluates genomes of it."""
+
+    compiled: ClassVar[bool] = True
+    """Whether `evaluate` is TensorFlow code, to be compiled with the loop, or plain Python."""
+
+    def network(self) -> keras.Model:
+        """Return the default network, built."""
+        ...
+
+    def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
+        """Evaluate genomes `[B, P]` with seeds `[B, 2]`."""
+        ...
+
+    def observe(self, experience: Nest) -> Nest:
+        """Turn experience back into network inputs `[B, I, ...]`, or `[1, I, ...]` where all see the same."""
+        ...
+
+
+@runtime_checkable
+class Selection(Protocol):
+    """Chooses the parent and who is replaced; like an operator it may set `batched`."""
+
+    batched: ClassVar[bool] = False
+
+    def choose(self, fitness: Tensor, seed: Tensor) -> Choice:
+        """Choose from a population's fitness `[N]`."""
+        ...
+
+    def accepts(self, child: Tensor, replaced: Tensor) -> Tensor:
+        """Say whether a child of this fitness enters in place of one of that fitness."""
+        ...
+
+
+__all__ = ["Child", "Choice", "Domain", "Evaluation", "Mutation", "Nest", "Selection", "Tensor"]

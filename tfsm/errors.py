@@ -1,0 +1,37 @@
+"""What a user is told when something he gave is wrong: one message, no traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class TfsmError(Exception):
+    """A mistake that the user can mend; the command line prints it and exits with code 2."""
+
+
+class UnknownNameError(TfsmError, KeyError):
+    """A name that nothing is registered under."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        self.kind, self.name, self.known = kind, name, sorted(known)
+        message = f"no {kind} named {name!r}{suggestion(name, self.known)}"
+        super().__init__(f"{message}{hint}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return the tail of an "unknown name" message: the nearest known name, or all of them.
+
+    >>> suggestion("sm-gabs", ["control", "sm-g-abs"])
+    ", did you mean 'sm-g-abs'?"
+    >>> suggestion("zzz", ["control", "sm-r"])
+    '; known: control, sm-r'
+    """
+    names = list(known)
+    near = get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f", did you mean {near[0]!r}?"
+    return f"; known: {', '.join(names)}" if names else "; none is registered"
