@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge
 from typing_extensions import Doc
@@ -22,3 +22,6 @@ class TournamentOptions:
 @dataclass(frozen=True, kw_only=True)
 class HillClimberOptions:
     """The hill-climber has none."""
+
+    population: ClassVar[int] = 1
+    """The only population it works with: one champion."""

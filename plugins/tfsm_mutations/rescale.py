@@ -1,0 +1,51 @@
+"""SM-R: safe mutation through rescaling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import tensorflow as tf
+
+from tfsm.contracts import Child, Nest, Tensor
+from tfsm.kernels.divergence import divergence
+from tfsm.kernels.line_search import search
+from tfsm.kernels.noise import gaussian, split
+from tfsm.kernels.sampling import sample_experiences
+from tfsm.models.network import Network
+from tfsm_mutations.options import RescaleOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class SafeMutationRescale(RescaleOptions):
+    r"""Go along a random direction until the outputs have moved by the wanted divergence.
+
+    .. math:: w' = w + m \, u, \quad |u| = 1, \quad D(m u; w) = \text{intensity}
+
+    Needs no gradient. Where no magnitude reaches the wanted divergence (outputs may be bounded, or not depend on the
+    weights) the child is the nearest one found, and the diagnostic `unreached` is 1.
+    """
+
+    batched: ClassVar[bool] = True
+    needs_gradient: ClassVar[bool] = False
+
+    def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Child:
+        """Return the child; `intensity` is the wanted divergence."""
+        noise_seed, sample_seed = split(seed, 2)
+        seen = sample_experiences(experience, self.experiences, sample_seed, replacement=self.replacement)
+        noise = gaussian(noise_seed, network.size, network.dtype)
+        direction = noise / tf.norm(noise, axis=-1, keepdims=True)
+        before = network.rows(parent, seen)
+        scale = 1.0 / before.shape[-1] if self.mean_over_outputs else 1.0
+
+        def measure(magnitude: Tensor) -> Tensor:
+            return scale * divergence(before, network.rows(parent + magnitude[:, None] * direction, seen))
+
+        intensity = tf.cast(intensity, parent.dtype)
+        start = tf.fill(tf.shape(parent)[:1], tf.sqrt(intensity))
+        found = search(measure, intensity, start, tolerance=self.tolerance, max_steps=self.max_steps)
+        diagnostics = {
+            "search_steps": tf.cast(found.steps, tf.float32),
+            "unreached": tf.cast(~found.reached, tf.float32),
+        }
+        return Child(parent + found.magnitude[:, None] * direction, diagnostics)

@@ -1,0 +1,38 @@
+"""What the three SM-G variants share: noise, divided by a sensitivity that each measures in its own way."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tfsm.contracts import Nest, Tensor
+from tfsm.kernels.guards import bounded, clipped
+from tfsm.kernels.noise import gaussian, split
+from tfsm.kernels.sampling import sample_experiences
+from tfsm.models.network import Network
+from tfsm_mutations.options import GradientOptions
+
+
+class ShapedNoise(GradientOptions):
+    r"""Perturb each weight in inverse proportion to its sensitivity.
+
+    .. math:: w' = w + \sigma z / s, \quad z \sim N(0, 1)
+    """
+
+    batched: ClassVar[bool] = True
+    needs_gradient: ClassVar[bool] = True
+
+    def sensitivity(self, network: Network, genome: Tensor, experience: Nest, direction: Tensor) -> Tensor:
+        """Return the raw sensitivity `[B, P]`, before any guard; `direction` is the perturbation to come."""
+        raise NotImplementedError
+
+    def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
+        """Return the child; `intensity` is the noise's standard deviation before it is divided."""
+        noise_seed, sample_seed = split(seed, 2)
+        seen = sample_experiences(experience, self.experiences, sample_seed, replacement=self.replacement)
+        noise = intensity * gaussian(noise_seed, network.size, network.dtype)
+        sensitivity = self.sensitivity(network, parent, seen, self.direction(noise))
+        return parent + clipped(noise / bounded(sensitivity, self.zero, self.floor), self.max_change)
+
+    def direction(self, noise: Tensor) -> Tensor:
+        """Return the direction to measure along, from the perturbation to come."""
+        return noise

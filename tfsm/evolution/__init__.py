@@ -1,0 +1,1 @@
+"""The steady-state loop: many runs in lock step, each with the paper's one-child-at-a-time semantics."""

@@ -1,0 +1,198 @@
+"""The compiled step: select, mutate, evaluate, replace, in as many runs at once as there are lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfsm.contracts import Child, Choice, Domain, Evaluation, Mutation, Nest, Selection, Tensor
+from tfsm.evolution.evaluating import Evaluator
+from tfsm.evolution.initial import Initial
+from tfsm.evolution.mapping import chosen, mutated
+from tfsm.evolution.plan import Plan
+from tfsm.evolution.state import State
+from tfsm.kernels.divergence import divergence
+from tfsm.kernels.noise import fold, root_seed, split
+from tfsm.models.network import Network
+
+PROBES = 4
+"""Children made, and not evaluated, to measure divergence at the end of a logging interval."""
+
+
+class Engine:
+    """Evolves a group of runs in lock step.
+
+    A run's randomness is keyed by (seed, run, evaluation) alone, so that it does not matter how many runs share the
+    batch. `lanes` are places in the batch; lane 0 is run `first_run`.
+
+    Args:
+        network: the network.
+        domain: what evaluates it.
+        mutation: the operator.
+        selection: the selection scheme.
+        intensity: the operator's intensity.
+        population: N.
+        initial: how the first N genomes are drawn.
+        seed: the experiment's seed.
+        plan: how to compile.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        domain: Domain,
+        mutation: Mutation,
+        selection: Selection,
+        *,
+        intensity: float,
+        population: int,
+        initial: Initial,
+        seed: int,
+        plan: Plan,
+    ) -> None:
+        self.network, self.plan = network, plan
+        self._domain, self._mutation, self._selection = domain, mutation, selection
+        self._initial = initial
+        self._intensity = tf.constant(intensity, network.dtype)
+        self._root = root_seed(seed)
+        self._first_run = tf.Variable(0, trainable=False)
+        self._evaluate = Evaluator(domain, network, jit=plan.jit)
+        self._mutate = tf.function(self._mutated, jit_compile=plan.jit)
+        # Whatever the plan: a few hundred tiny operations that would each cost more than they do.
+        self._draw = tf.function(self._drawn, jit_compile=True)
+        self._seeds = tf.function(self._seeded, jit_compile=True, autograph=False)
+        self.state = self._allocate(population)
+        self.begin = tf.function(self._repeated(self._begin), autograph=False)
+        self.advance = tf.function(self._repeated(self._advance), autograph=False)
+        self.probe = tf.function(self._probe, autograph=False)
+
+    def reset(self, first_run: int) -> None:
+        """Make ready for the runs from `first_run` on."""
+        self._first_run.assign(first_run)
+        self.state.clear()
+
+    def _allocate(self, population: int) -> State:
+        lanes = self.plan.width
+        template = self._evaluate.template(tf.zeros([lanes, self.network.size], self.network.dtype), _seeds_of(lanes))
+        parents = tf.TensorSpec([lanes, self.network.size], self.network.dtype)
+        seen = tf.nest.map_structure(lambda s: tf.TensorSpec([lanes, *s.shape], s.dtype), template.experience)
+        child = self._mutate.get_concrete_function(parents, seen, tf.TensorSpec([lanes, 2], tf.int32))
+        names = sorted(child.structured_outputs.diagnostics)
+        return State(lanes, population, self.network.size, self.network.dtype, template, names)
+
+    def _repeated(self, step: Callable[[Tensor, Tensor], None]) -> Callable[[Tensor, Tensor, Tensor], None]:
+        def body(i: Tensor, lanes: Tensor, budget: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            step(lanes, budget)
+            return i + 1, lanes, budget
+
+        def repeated(lanes: Tensor, steps: Tensor, budget: Tensor) -> None:
+            tf.while_loop(lambda i, *_: i < steps, body, (tf.constant(0), lanes, budget))
+
+        return repeated
+
+    def _begin(self, lanes: Tensor, budget: Tensor) -> None:
+        """Draw and evaluate the next individuals of the initial populations."""
+        slots, live = self._live(lanes, budget)
+        draw_seed, evaluate_seed = self._seeds(self._first_run + lanes, slots)
+        genomes = self._initial.genomes(self.network, draw_seed)
+        found = self._evaluate(genomes, evaluate_seed)
+        fitness = _worst_if_broken(found.fitness)
+        self._record(lanes, live, live, slots, genomes, found._replace(fitness=fitness))
+
+    def _advance(self, lanes: Tensor, budget: Tensor) -> None:
+        """Make and evaluate the next children."""
+        done, live = self._live(lanes, budget)
+        choice, mutate_seed, evaluate_seed = self._draw(
+            self.state.fitness.sparse_read(lanes), self._first_run + lanes, done
+        )
+        parents, experience = self.state.individuals(lanes, choice.parent)
+        child = self._mutate(parents, experience, mutate_seed)
+        found = self._evaluate(child.genome, evaluate_seed)
+        fitness = _worst_if_broken(found.fitness)
+        parent_fitness = self.state.fitness.gather_nd(tf.stack([lanes, choice.parent], axis=-1))
+        replaced = self.state.fitness.gather_nd(tf.stack([lanes, choice.replaced], axis=-1))
+        # A broken child is counted and left out, so that it can never become a parent.
+        enters = live & tf.math.is_finite(fitness) & self._selection.accepts(fitness, replaced)
+        self._tally(lanes, live, fitness, parent_fitness, child)
+        self._record(lanes, live, enters, choice.replaced, child.genome, found._replace(fitness=fitness))
+
+    def _probe(self, lanes: Tensor) -> Tensor:
+        """Return the mean divergence `[W]` of some children from their parents, without evaluating or keeping any."""
+        total = tf.zeros_like(lanes, self.network.dtype)
+        for i in range(PROBES):
+            # Evaluation numbers below zero are never run, so these children are nobody's.
+            number = -1 - (PROBES * self.state.evaluations.sparse_read(lanes) + i)
+            choice, mutate_seed, _ = self._draw(self.state.fitness.sparse_read(lanes), self._first_run + lanes, number)
+            parents, experience = self.state.individuals(lanes, choice.parent)
+            child = self._mutate(parents, experience, mutate_seed)
+            seen = self._domain.observe(experience)
+            total += divergence(self.network.rows(parents, seen), self.network.rows(child.genome, seen))
+        return total / PROBES
+
+    def _live(self, lanes: Tensor, budget: Tensor) -> tuple[Tensor, Tensor]:
+        done = self.state.evaluations.sparse_read(lanes)
+        return done, ~self.state.solved.sparse_read(lanes) & (done < budget)
+
+    def _seeded(self, runs: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:
+        first, second = split(fold(self._root, runs, number), 2)
+        return first, second
+
+    def _drawn(self, fitness: Tensor, runs: Tensor, number: Tensor) -> tuple[Choice, Tensor, Tensor]:
+        select_seed, mutate_seed, evaluate_seed = split(fold(self._root, runs, number), 3)
+        parent, replaced = chosen(self._selection, fitness, select_seed)
+        healthy = tf.math.is_finite(tf.gather(fitness, parent, batch_dims=1))
+        best = tf.argmax(fitness, axis=-1, output_type=tf.int32)
+        return Choice(tf.where(healthy, parent, best), replaced), mutate_seed, evaluate_seed
+
+    def _mutated(self, parents: Tensor, experience: Nest, seed: Tensor) -> Child:
+        seen = self._domain.observe(experience)
+        return mutated(self._mutation, self.network, parents, seen, self._intensity, seed)
+
+    def _tally(self, lanes: Tensor, live: Tensor, fitness: Tensor, parent_fitness: Tensor, child: Child) -> None:
+        marks = {
+            "children": tf.ones_like(live),
+            "better": fitness > parent_fitness,
+            "neutral": tf.equal(fitness, parent_fitness),
+            "broken": fitness <= self.state.baseline.sparse_read(lanes),
+            **child.diagnostics,
+        }
+        for name, mark in marks.items():
+            counted = tf.where(live, tf.cast(mark, tf.float32), 0.0)
+            self.state.tallies[name].scatter_nd_add(lanes[:, None], counted)
+
+    def _record(
+        self, lanes: Tensor, live: Tensor, enters: Tensor, slots: Tensor, genomes: Tensor, found: Evaluation
+    ) -> None:
+        state = self.state
+
+        def only(mask: Tensor) -> Any:
+            where = tf.where(mask)[:, 0]
+            return lambda x: tf.gather(x, where)
+
+        entering = only(enters)
+        state.replace(
+            entering(lanes),
+            entering(slots),
+            entering(genomes),
+            entering(found.fitness),
+            tf.nest.map_structure(entering, found.experience),
+        )
+        finite = tf.math.is_finite(found.fitness)
+        solves = live & found.solved & finite
+        # Whoever solves is the champion, whatever its fitness.
+        leads = solves | (live & finite & (found.fitness > state.best_fitness.sparse_read(lanes)))
+        leading = only(leads)
+        state.champion.scatter_nd_update(leading(lanes)[:, None], leading(genomes))
+        state.best_fitness.scatter_nd_update(leading(lanes)[:, None], leading(found.fitness))
+        state.solved.scatter_nd_update(lanes[:, None], state.solved.sparse_read(lanes) | solves)
+        state.evaluations.scatter_nd_add(lanes[:, None], tf.cast(live, tf.int32))
+
+
+def _worst_if_broken(fitness: Tensor) -> Tensor:
+    return tf.where(tf.math.is_finite(fitness), fitness, float("-inf"))
+
+
+def _seeds_of(lanes: int) -> Tensor:
+    return tf.stack([tf.range(lanes), tf.zeros(lanes, tf.int32)], axis=-1)

@@ -1,0 +1,71 @@
+"""Calling a domain: its TensorFlow code is compiled with the loop, its plain Python is called from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfsm.contracts import Domain, Evaluation, Tensor
+from tfsm.errors import TfsmError
+from tfsm.models.network import Network
+
+
+class Evaluator:
+    """Evaluates genomes `[B, P]`, and makes sure of what comes back.
+
+    Args:
+        domain: the domain.
+        network: the network that the genomes belong to.
+        jit: whether to compile a domain written in TensorFlow with XLA.
+    """
+
+    def __init__(self, domain: Domain, network: Network, *, jit: bool) -> None:
+        self._domain, self._network = domain, network
+        self._compiled = getattr(domain, "compiled", True)
+        self._template: Evaluation | None = None
+        self._call = tf.function(self._traced if self._compiled else self._hosted, jit_compile=jit and self._compiled)
+
+    def __call__(self, genomes: Tensor, seed: Tensor) -> Evaluation:
+        """Evaluate genomes `[B, P]` with seeds `[B, 2]`."""
+        return self._call(genomes, seed)
+
+    def template(self, genomes: Tensor, seed: Tensor) -> Evaluation:
+        """Return the shapes and types of what comes back, as `tf.TensorSpec`s without the genomes' axis."""
+        if self._compiled:
+            found = self._call.get_concrete_function(
+                tf.TensorSpec(genomes.shape, genomes.dtype), tf.TensorSpec(seed.shape, seed.dtype)
+            ).structured_outputs
+        else:
+            self._template = found = self._checked(self._domain.evaluate(self._network, genomes.numpy(), seed.numpy()))
+        return tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), found)
+
+    def _traced(self, genomes: Tensor, seed: Tensor) -> Evaluation:
+        return self._checked(self._domain.evaluate(self._network, genomes, seed))
+
+    def _hosted(self, genomes: Tensor, seed: Tensor) -> Evaluation:
+        assert self._template is not None, "template() comes first"
+        leaves = tf.nest.flatten(self._template)
+
+        def host(own: np.ndarray, seeds: np.ndarray) -> list[np.ndarray]:
+            found = self._checked(self._domain.evaluate(self._network, own, seeds))
+            return [np.asarray(leaf) for leaf in tf.nest.flatten(found)]
+
+        flat = tf.numpy_function(host, [genomes, seed], [leaf.dtype for leaf in leaves])
+        for got, leaf in zip(flat, leaves, strict=True):
+            got.set_shape([genomes.shape[0], *leaf.shape[1:]])
+        return tf.nest.pack_sequence_as(self._template, flat)
+
+    def _checked(self, found: Any) -> Evaluation:
+        name = type(self._domain).__name__
+        if not isinstance(found, Evaluation):
+            raise TfsmError(f"{name}.evaluate returned {type(found).__name__}, expected tfsm.Evaluation")
+        fitness = tf.cast(found.fitness, tf.float32)
+        solved, behavior = tf.cast(found.solved, tf.bool), tf.convert_to_tensor(found.behavior)
+        lanes = fitness.shape[:1]
+        for what, tensor, rank in (("fitness", fitness, 1), ("solved", solved, 1), ("behavior", behavior, 2)):
+            if tensor.shape.rank != rank or not lanes.is_compatible_with(tensor.shape[:1]):
+                expected = "[B]" if rank == 1 else "[B, D]"
+                raise TfsmError(f"{name}.evaluate returned {what} of shape {tensor.shape}, expected {expected}")
+        return Evaluation(fitness, solved, behavior, tf.nest.map_structure(tf.convert_to_tensor, found.experience))

@@ -1,0 +1,192 @@
+"""The host's side of evolution: wake, look, log, and let the compiled step go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfsm.errors import TfsmError
+from tfsm.evolution.engine import Engine
+from tfsm.evolution.pace import Pace
+from tfsm.evolution.records import Observer, Progress, RunResult
+from tfsm.evolution.state import TALLIES
+
+
+class Loop:
+    """Evolves `runs` runs, as many in lock step as the engine's plan allows.
+
+    Args:
+        engine: the compiled step.
+        seed: the experiment's seed, for the record.
+        runs: how many runs.
+        evaluations: the most evaluations of one run, the initial population included.
+        log_every: evaluations between two logged intervals.
+        observers: who is told.
+        stop: asked between two calls of the compiled step; True ends all runs early, with everything kept.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        seed: int,
+        runs: int,
+        evaluations: int,
+        log_every: int,
+        observers: Sequence[Observer] = (),
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._engine, self._seed, self._runs = engine, seed, runs
+        self._budget, self._log_every = evaluations, log_every
+        self._observers, self._stop = observers, stop
+        self._pace = Pace(engine.plan.widths())
+        self._results: list[RunResult] = []
+        self.interrupted = False
+
+    def run(self) -> list[RunResult]:
+        """Evolve, and return how each run ended."""
+        self._tell(0, 0, "compiling")
+        width = min(self._engine.plan.width, self._runs)
+        for first in range(0, self._runs, width):
+            if self.interrupted:
+                break
+            self._group(first, min(width, self._runs - first))
+        return self._results
+
+    def _group(self, first: int, count: int) -> None:
+        engine, state = self._engine, self._engine.state
+        engine.reset(first)
+        ended: set[int] = set()
+        population = min(state.population, self._budget)
+        spent = 0
+        while len(ended) < count:
+            starting = spent < population
+            if spent == population:
+                self._check_healthy(first, count)
+                state.set_baseline()
+            active = [lane for lane in range(count) if lane not in ended]
+            bound = population if starting else min(self._budget, (spent // self._log_every + 1) * self._log_every)
+            spent += self._call(active, bound - spent, population if starting else self._budget, starting)
+            solved = state.solved.numpy()
+            self.interrupted = self.interrupted or self._stop()
+            done = spent >= self._budget or self.interrupted
+            ending = [lane for lane in active if solved[lane] or done]
+            logging = active if spent % self._log_every == 0 and spent > population else ending
+            if logging:
+                self._log(first, logging)
+            for lane in ending:
+                self._end(first, lane)
+            ended.update(ending)
+            self._tell(first, count, "initial population" if starting else "evolving")
+
+    def _call(self, active: list[int], steps: int, budget: int, starting: bool) -> int:
+        """Run some steps of the active lanes, and return how many."""
+        state = self._engine.state
+        width = self._pace.width(len(active), self._budget - int(state.evaluations.numpy()[active].min()))
+        # A batch has a fixed width; lanes that have ended fill it up, and nothing they do is kept.
+        idle = [lane for lane in range(state.runs) if lane not in active]
+        lanes = tf.constant((active + idle)[:width], tf.int32)
+        function = self._engine.begin if starting else self._engine.advance
+        key = (starting, width)
+        steps = self._pace.steps(key, steps)
+        # Idle lanes that never ran must not start now.
+        self._freeze(idle)
+        began = time.perf_counter()
+        function(lanes, tf.constant(steps), tf.constant(budget))
+        state.evaluations.numpy()  # wait for the result
+        self._pace.learn(key, steps, time.perf_counter() - began)
+        return steps
+
+    def _freeze(self, idle: list[int]) -> None:
+        if idle:
+            solved = self._engine.state.solved.numpy()
+            if not solved[idle].all():
+                solved[idle] = True
+                self._engine.state.solved.assign(solved)
+
+    def _log(self, first: int, lanes: list[int]) -> None:
+        state = self._engine.state
+        padded = (lanes + [lane for lane in range(state.runs) if lane not in lanes])[: state.runs]
+        divergence = self._engine.probe(tf.constant(padded, tf.int32)).numpy()
+        tallies = {name: tally.numpy() for name, tally in state.tallies.items()}
+        fitness, evaluations = state.fitness.numpy(), state.evaluations.numpy()
+        best = state.best_fitness.numpy()
+        metrics = []
+        for place, lane in enumerate(lanes):
+            healthy = fitness[lane][np.isfinite(fitness[lane])]
+            children = tallies["children"][lane]
+            shares = {name: tally[lane] / children if children else None for name, tally in tallies.items()}
+            del shares["children"]
+            metrics.append(
+                _plain(
+                    run=first + lane,
+                    evaluations=evaluations[lane],
+                    best_fitness=best[lane],
+                    mean_fitness=healthy.mean() if healthy.size else None,
+                    divergence=divergence[place],
+                    **{name: shares.pop(name) for name in TALLIES[1:]},
+                    **shares,
+                )
+            )
+        state.clear_tallies()
+        for observer in self._observers:
+            observer.interval(metrics)
+
+    def _end(self, first: int, lane: int) -> None:
+        state = self._engine.state
+        result = RunResult(
+            run=first + lane,
+            seed=self._seed,
+            solved=bool(state.solved.numpy()[lane]),
+            evaluations=int(state.evaluations.numpy()[lane]),
+            best_fitness=float(state.best_fitness.numpy()[lane]),
+            champion=state.champion.gather_nd([[lane]]).numpy()[0],
+        )
+        self._results.append(result)
+        for observer in self._observers:
+            observer.finished(result)
+
+    def _check_healthy(self, first: int, count: int) -> None:
+        healthy = np.isfinite(self._engine.state.fitness.numpy()[:count]).any(axis=1)
+        solved = self._engine.state.solved.numpy()[:count]
+        for lane in np.flatnonzero(~healthy & ~solved):
+            raise TfsmError(
+                f"run {first + lane}: none of the {self._engine.state.population} initial networks has a finite fitness; "
+                "their outputs are NaN or infinite"
+            )
+
+    def _tell(self, first: int, count: int, phase: str) -> None:
+        state = self._engine.state
+        ended = sum(result.evaluations for result in self._results)
+        going = [lane for lane in range(count) if first + lane >= 0 and not self._has_ended(first + lane)]
+        spent = int(state.evaluations.numpy()[going].sum()) if going else 0
+        best = [result.best_fitness for result in self._results] + [float(state.best_fitness.numpy()[i]) for i in going]
+        progress = Progress(
+            runs=self._runs,
+            finished=len(self._results),
+            solved=sum(result.solved for result in self._results),
+            evaluations=ended + spent,
+            budget=ended + self._budget * (self._runs - len(self._results)),
+            best_fitness=max(best, default=float("-inf")),
+            phase=phase,
+        )
+        for observer in self._observers:
+            observer.progress(progress)
+
+    def _has_ended(self, run: int) -> bool:
+        return any(result.run == run for result in self._results)
+
+
+def _plain(**values: Any) -> dict[str, Any]:
+    """Return JSON's own types: whole numbers stay whole, and what is not finite becomes null."""
+    plain: dict[str, Any] = {}
+    for name, value in values.items():
+        if value is None or isinstance(value, int | np.integer):
+            plain[name] = None if value is None else int(value)
+        else:
+            plain[name] = float(value) if np.isfinite(value) else None
+    return plain

@@ -1,0 +1,40 @@
+"""Parts written for one genome or one population, mapped over many; parts written for many, called as they are."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from tfsm.contracts import Child, Choice, Mutation, Nest, Selection, Tensor
+from tfsm.models.network import Network
+
+
+def mutated(
+    mutation: Mutation, network: Network, parents: Tensor, experience: Nest, intensity: Tensor, seed: Tensor
+) -> Child:
+    """Mutate parents `[B, P]` that saw `[B, I, ...]` (or `[1, I, ...]`) with seeds `[B, 2]`."""
+    if getattr(mutation, "batched", False):
+        return as_child(mutation(network, parents, experience, intensity, seed))
+    lanes = parents.shape[0] or tf.shape(parents)[0]
+    wide = tf.nest.map_structure(lambda x: tf.repeat(x, lanes, axis=0) if x.shape[0] == 1 else x, experience)
+
+    def one(arguments: tuple[Tensor, Nest, Tensor]) -> Child:
+        parent, seen, own_seed = arguments
+        return as_child(mutation(network, parent, seen, intensity, own_seed))
+
+    return Child(*tf.vectorized_map(one, (parents, wide, seed)))
+
+
+def as_child(result: Tensor | Child) -> Child:
+    """Return what an operator gave as a child with diagnostics."""
+    if isinstance(result, Child):
+        return Child(result.genome, dict(result.diagnostics))
+    return Child(result, {})
+
+
+def chosen(selection: Selection, fitness: Tensor, seed: Tensor) -> Choice:
+    """Choose in populations `[B, N]` with seeds `[B, 2]`; indices are int32."""
+    if getattr(selection, "batched", False):
+        parent, replaced = selection.choose(fitness, seed)
+    else:
+        parent, replaced = tf.vectorized_map(lambda pair: selection.choose(*pair), (fitness, seed))
+    return Choice(tf.cast(parent, tf.int32), tf.cast(replaced, tf.int32))

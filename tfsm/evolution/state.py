@@ -1,0 +1,79 @@
+"""Everything that a group of runs in lock step remembers, in variables that are updated in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfsm.contracts import Evaluation, Nest, Tensor
+
+TALLIES = ("children", "better", "neutral", "broken")
+
+
+class State:
+    """Populations and records of `runs` runs.
+
+    Args:
+        runs: how many runs there is room for.
+        population: N.
+        size: P.
+        dtype: the genomes' type.
+        template: what an evaluation gives for one genome, as `tf.TensorSpec`s.
+        diagnostics: the names of what the operator reports.
+    """
+
+    def __init__(
+        self, runs: int, population: int, size: int, dtype: tf.DType, template: Evaluation, diagnostics: Sequence[str]
+    ) -> None:
+        def variable(shape: Sequence[int], kind: tf.DType) -> tf.Variable:
+            return tf.Variable(tf.zeros(shape, kind), trainable=False)
+
+        self.runs, self.population = runs, population
+        self.genomes = variable([runs, population, size], dtype)
+        self.fitness = variable([runs, population], tf.float32)
+        self.experience: Nest = tf.nest.map_structure(
+            lambda spec: variable([runs, population, *spec.shape], spec.dtype), template.experience
+        )
+        self.champion = variable([runs, size], dtype)
+        self.best_fitness = variable([runs], tf.float32)
+        self.solved = variable([runs], tf.bool)
+        self.evaluations = variable([runs], tf.int32)
+        self.baseline = variable([runs], tf.float32)
+        self.tallies = {name: variable([runs], tf.float32) for name in (*TALLIES, *diagnostics)}
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything, ready for another group of runs."""
+        for table in (self.fitness, self.best_fitness, self.baseline):
+            table.assign(tf.fill(table.shape, float("-inf")))
+        self.solved.assign(tf.zeros_like(self.solved))
+        self.evaluations.assign(tf.zeros_like(self.evaluations))
+        self.clear_tallies()
+
+    def clear_tallies(self) -> None:
+        """Begin a new logging interval."""
+        for tally in self.tallies.values():
+            tally.assign(tf.zeros_like(tally))
+
+    def set_baseline(self) -> None:
+        """Remember each run's median initial fitness: what a random network gets."""
+        fitness = self.fitness.numpy()
+        finite = np.where(np.isfinite(fitness), fitness, np.nan)
+        known = np.isfinite(fitness).any(axis=1)
+        medians = np.full(self.runs, -np.inf, np.float32)
+        medians[known] = np.nanmedian(finite[known], axis=1)
+        self.baseline.assign(medians)
+
+    def individuals(self, lanes: Tensor, slots: Tensor) -> tuple[Tensor, Nest]:
+        """Return the genomes `[W, P]` and experience `[W, ...]` of one individual of each run."""
+        place = tf.stack([lanes, slots], axis=-1)
+        return self.genomes.gather_nd(place), tf.nest.map_structure(lambda v: v.gather_nd(place), self.experience)
+
+    def replace(self, lanes: Tensor, slots: Tensor, genomes: Tensor, fitness: Tensor, experience: Nest) -> None:
+        """Put one individual in its place in each of these runs."""
+        place = tf.stack([lanes, slots], axis=-1)
+        self.genomes.scatter_nd_update(place, genomes)
+        self.fitness.scatter_nd_update(place, fitness)
+        tf.nest.map_structure(lambda v, new: v.scatter_nd_update(place, new), self.experience, experience)

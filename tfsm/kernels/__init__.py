@@ -1,0 +1,4 @@
+"""Pure tensor functions: noise, divergence, sensitivities, line search.
+
+All of them broadcast over leading axes: a genome may be `[P]` or `[B, P]`, its seed then `[2]` or `[B, 2]`.
+"""

@@ -1,0 +1,130 @@
+"""The search along a direction for the magnitude that gives a wanted divergence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from tfsm.contracts import Tensor
+
+LARGEST = 1e6
+"""Magnitudes stop here; a divergence not reached by then is called out of reach."""
+
+
+class Found(NamedTuple):
+    """Where the search ended: all `[B]`."""
+
+    magnitude: Tensor
+    value: Tensor
+    reached: Tensor
+    steps: Tensor
+
+
+class _State(NamedTuple):
+    step: Tensor
+    low: Tensor  # largest magnitude known to give too little
+    low_value: Tensor
+    high: Tensor  # smallest magnitude known to give too much; infinite until one is seen
+    high_value: Tensor
+    trial: Tensor
+    best: Tensor
+    best_value: Tensor
+    steps: Tensor
+    done: Tensor
+
+
+@tf.autograph.experimental.do_not_convert
+def search(
+    measure: Callable[[Tensor], Tensor], target: Tensor, start: Tensor, *, tolerance: float, max_steps: int
+) -> Found:
+    """Find magnitudes `[B]` with `measure(magnitude)` within `tolerance` of `target`.
+
+    Divergence grows with the square of a small magnitude, so a step in log-log coordinates with slope 2 nearly
+    hits. From the first step on the answer is bracketed where it can be: inside the bracket the log-log secant is
+    tried, or, where that would creep, the middle. Continuity then leaves it nowhere to hide.
+
+    Args:
+        measure: from magnitudes `[B]` to values `[B]`, continuous and 0 at 0.
+        target: the wanted value, a scalar or `[B]`.
+        start: the first magnitudes to try, `[B]`.
+        tolerance: the relative error that ends the search.
+        max_steps: the most measurements.
+
+    Returns:
+        The best magnitude seen, its value, whether it is within the tolerance, and the steps it took.
+    """
+    target = tf.broadcast_to(tf.cast(target, start.dtype), tf.shape(start))
+    # A divergence of zero is had by not moving at all.
+    nothing = target <= 0
+    zero = tf.zeros_like(start)
+    state = _State(
+        step=tf.constant(0),
+        low=zero,
+        low_value=zero,
+        high=tf.fill(tf.shape(start), tf.constant(float("inf"), start.dtype)),
+        high_value=zero,
+        trial=start,
+        best=zero,
+        best_value=zero,
+        steps=tf.zeros_like(start, tf.int32),
+        done=nothing,
+    )
+    state = _State(
+        *tf.while_loop(
+            lambda s: (s.step < max_steps) & ~tf.reduce_all(s.done),
+            lambda s: (_advance(s, measure(s.trial), target, tolerance),),
+            (state,),
+            maximum_iterations=max_steps,
+        )[0]
+    )
+    reached = nothing | (tf.abs(state.best_value - target) <= tolerance * target)
+    return Found(state.best, state.best_value, reached, state.steps)
+
+
+def _advance(s: _State, value: Tensor, target: Tensor, tolerance: float) -> _State:
+    # What cannot be measured is far too much.
+    finite = tf.math.is_finite(value)
+    value = tf.where(finite, value, tf.constant(value.dtype.max, value.dtype))
+    live = ~s.done
+    better = live & finite & (tf.abs(value - target) < tf.abs(s.best_value - target))
+    best, best_value = tf.where(better, s.trial, s.best), tf.where(better, value, s.best_value)
+    under = live & (value < target)
+    over = live & (value >= target)
+    low, low_value = tf.where(under, s.trial, s.low), tf.where(under, value, s.low_value)
+    high, high_value = tf.where(over, s.trial, s.high), tf.where(over, value, s.high_value)
+    hit = finite & (tf.abs(value - target) <= tolerance * target)
+    out_of_reach = under & tf.math.is_inf(high) & (s.trial >= LARGEST)
+    return _State(
+        step=s.step + 1,
+        low=low,
+        low_value=low_value,
+        high=high,
+        high_value=high_value,
+        trial=_next_trial(s, value, target, low, low_value, high, high_value),
+        best=best,
+        best_value=best_value,
+        steps=s.steps + tf.cast(live, tf.int32),
+        done=s.done | hit | out_of_reach,
+    )
+
+
+def _next_trial(
+    s: _State, value: Tensor, target: Tensor, low: Tensor, low_value: Tensor, high: Tensor, high_value: Tensor
+) -> Tensor:
+    tiny = tf.constant(1e-30, value.dtype)
+    ratio = tf.sqrt(target / tf.maximum(value, tiny))
+    unbracketed = tf.math.is_inf(high)
+    # The square law gets two tries; then, at least double or halve, lest a flat curve make the search creep.
+    least = tf.where(s.step < 2, tf.constant(1.0, value.dtype), tf.constant(2.0, value.dtype))
+    grown = tf.minimum(s.trial * tf.clip_by_value(ratio, least, 1e3), tf.constant(LARGEST, value.dtype))
+    shrunk = s.trial * tf.clip_by_value(ratio, 1e-3, 1.0 / least)
+    slope = tf.math.log(tf.maximum(high_value, tiny) / tf.maximum(low_value, tiny))
+    share = tf.math.log(target / tf.maximum(low_value, tiny)) / tf.where(slope > 0, slope, tf.ones_like(slope))
+    # Every third step takes the middle, so that a crooked curve cannot make the secant creep.
+    middle = tf.equal(s.step % 3, 2)
+    share = tf.where(middle, tf.constant(0.5, value.dtype), tf.clip_by_value(share, 0.02, 0.98))
+    span = tf.math.log(tf.maximum(high, tiny) / tf.maximum(low, tiny))
+    inside = low * tf.exp(share * tf.where(unbracketed | (low <= 0), tf.zeros_like(span), span))
+    return tf.where(unbracketed, grown, tf.where(low <= 0, shrunk, inside))

@@ -1,0 +1,42 @@
+"""Kernels are written for `[B, P]`; this lets them take a single genome `[P]` as well."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, Protocol
+
+import tensorflow as tf
+
+from tfsm.contracts import Nest, Tensor
+
+Rest = ParamSpec("Rest")
+
+
+class Rows(Protocol):
+    """What a kernel needs of a network."""
+
+    def rows(self, genomes: Tensor, inputs: Nest) -> Tensor:
+        """Return output rows `[B, I, K]` of genomes `[B, P]`."""
+        ...
+
+    def rows_each(self, genomes: Tensor, inputs: Nest) -> Tensor:
+        """Return `[B * N, R, K]` for genomes `[B * N, P]`, each of which sees one input."""
+        ...
+
+
+Kernel = Callable[Concatenate[Rows, Tensor, Nest, Rest], Tensor]
+
+
+def either_rank(kernel: Kernel[Rest]) -> Kernel[Rest]:
+    """Let a kernel of genomes `[B, P]` and inputs `[B, N, ...]` take `[P]` and `[N, ...]` too."""
+
+    @tf.autograph.experimental.do_not_convert
+    @functools.wraps(kernel)
+    def wrapped(network: Rows, genomes: Tensor, inputs: Nest, *args: Rest.args, **kwargs: Rest.kwargs) -> Tensor:
+        if genomes.shape.rank > 1:
+            return kernel(network, genomes, inputs, *args, **kwargs)
+        wide: tuple[Any, ...] = tf.nest.map_structure(lambda x: x[None] if tf.is_tensor(x) else x, args)
+        return kernel(network, genomes[None], tf.nest.map_structure(lambda x: x[None], inputs), *wide, **kwargs)[0]
+
+    return wrapped

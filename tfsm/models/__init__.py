@@ -1,0 +1,1 @@
+"""Keras models as networks: flat genomes, and B genomes of one architecture run at once."""

@@ -1,0 +1,113 @@
+"""A Keras model's trainable weights as one flat vector, and back."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsm.contracts import Tensor
+from tfsm.errors import TfsmError
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where one trainable variable lies in the genome."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    offset: int
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a genome `[P]` is cut into a model's `trainable_variables`, in order, each flattened row by row."""
+
+    slots: tuple[Slot, ...]
+
+    @classmethod
+    def of(cls, model: keras.Model) -> Layout:
+        """Return the layout of a built model that has something to mutate."""
+        check_model(model)
+        slots, offset = [], 0
+        for variable in model.trainable_variables:
+            slot = Slot(variable.path, tuple(variable.shape), keras.backend.standardize_dtype(variable.dtype), offset)
+            slots.append(slot)
+            offset += slot.size
+        return cls(tuple(slots))
+
+    @property
+    def size(self) -> int:
+        """P, the number of weights."""
+        return sum(slot.size for slot in self.slots)
+
+    @property
+    def dtype(self) -> tf.DType:
+        """The genome's type: float32, or float64 where a variable is."""
+        return tf.float64 if any(slot.dtype == "float64" for slot in self.slots) else tf.float32
+
+    def split(self, genomes: Tensor) -> list[Tensor]:
+        """Cut genomes `[..., P]` into the variables' values `[..., *shape]`."""
+        parts = tf.split(genomes, [slot.size for slot in self.slots], axis=-1)
+        lead = [-1 if d is None else d for d in genomes.shape[:-1]]
+        return [tf.cast(tf.reshape(p, [*lead, *s.shape]), s.dtype) for p, s in zip(parts, self.slots, strict=True)]
+
+
+def check_model(model: Any) -> None:
+    """Refuse what is not a built Keras model with trainable variables."""
+    if not isinstance(model, keras.Model):
+        raise TfsmError(f"expected a Keras model, got {type(model).__name__}")
+    # A Sequential without an input shape, or a subclass never called, has no variables to speak of yet.
+    if not model.built:
+        raise TfsmError(
+            f"the model {model.name!r} is not built: give it an input shape, call model.build(...), or call it once"
+        )
+    if not model.trainable_variables:
+        raise TfsmError(
+            f"the model {model.name!r} has no trainable variables, so there is nothing to mutate: "
+            "set layer.trainable = True where it should change"
+        )
+
+
+def flatten(model: keras.Model) -> np.ndarray:
+    """Return the model's trainable weights as one vector `[P]`."""
+    layout = Layout.of(model)
+    values = [np.asarray(variable.numpy(), dtype=np.float64).ravel() for variable in model.trainable_variables]
+    return np.concatenate(values).astype(layout.dtype.as_numpy_dtype)
+
+
+def unflatten(model: keras.Model, genome: np.ndarray) -> keras.Model:
+    """Return a new model like this one, with the genome `[P]` as its trainable weights."""
+    layout = Layout.of(model)
+    vector = np.asarray(genome)
+    if vector.shape != (layout.size,):
+        raise TfsmError(
+            f"a genome of {model.name!r} is a vector of {layout.size:,} numbers, got an array of shape {vector.shape}"
+        )
+    child = _copied(model)
+    for variable, slot in zip(child.trainable_variables, layout.slots, strict=True):
+        variable.assign(vector[slot.offset : slot.offset + slot.size].reshape(slot.shape))
+    return child
+
+
+def _copied(model: keras.Model) -> keras.Model:
+    if isinstance(model, keras.Sequential) or model.__class__.__name__ == "Functional":
+        twin = keras.models.clone_model(model)
+        twin.set_weights(model.get_weights())
+    else:
+        twin = copy.deepcopy(model)
+    # Cloning builds from configurations, and a variable's own `trainable` switch is not part of one.
+    for mine, theirs in zip(twin.variables, model.variables, strict=True):
+        mine.trainable = theirs.trainable
+    return twin

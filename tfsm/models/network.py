@@ -1,0 +1,96 @@
+"""A Keras model seen as a function of its genome."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsm.contracts import Nest, Tensor
+from tfsm.errors import TfsmError
+from tfsm.models.genome import Layout, check_model, flatten
+from tfsm.models.program import Program
+
+
+class Network:
+    """Runs B genomes of one architecture at once; the model it was made from is never changed.
+
+    Args:
+        model: a built Keras model with at least one trainable variable.
+    """
+
+    def __init__(self, model: keras.Model) -> None:
+        check_model(model)
+        self.model = model
+        self.layout = Layout.of(model)
+        self.program = Program(model)
+        self.genome: np.ndarray = flatten(model)
+        """The model's own weights `[P]`."""
+        self._check_outputs()
+
+    @property
+    def size(self) -> int:
+        """P, the number of weights."""
+        return self.layout.size
+
+    @property
+    def dtype(self) -> tf.DType:
+        """The genome's type."""
+        return self.layout.dtype
+
+    # AutoGraph is for the authors of domains and operators; what is written here needs none, and tracing is faster so.
+    @tf.autograph.experimental.do_not_convert
+    def call(self, genomes: Tensor, inputs: Nest) -> list[Tensor]:
+        """Return the model's outputs `[B, N, ...]`, one by one, for genomes `[B, P]`.
+
+        Args:
+            genomes: `[B, P]`.
+            inputs: a tensor, or a list or dict of them as the model takes them: `[B, N, ...]`, or `[1, N, ...]` where
+                all genomes see the same.
+        """
+        return self.program.run(self.layout.split(genomes), tf.nest.flatten(inputs))
+
+    @tf.autograph.experimental.do_not_convert
+    def rows(self, genomes: Tensor, inputs: Nest) -> Tensor:
+        """Return output rows `[B, I, K]`: every output vector is a row, several outputs are concatenated.
+
+        One genome `[P]` with inputs `[N, ...]` gives `[I, K]`.
+        """
+        if genomes.shape.rank == 1:
+            return self.rows(genomes[None], tf.nest.map_structure(lambda x: x[None], inputs))[0]
+        flat = [_as_rows(output, self.dtype) for output in self.call(genomes, inputs)]
+        return flat[0] if len(flat) == 1 else tf.concat(flat, axis=-1)
+
+    @tf.autograph.experimental.do_not_convert
+    def rows_each(self, genomes: Tensor, inputs: Nest) -> Tensor:
+        """Return `[B * N, R, K]` for genomes `[B * N, P]`, the n-th of which sees the n-th of `[B, N, ...]` alone."""
+        total = tf.shape(genomes)[0]
+
+        def unfold(x: Tensor) -> Tensor:
+            inputs_of_one = x.shape[1]
+            wide = tf.broadcast_to(x, tf.concat([[total // inputs_of_one], tf.shape(x)[1:]], axis=0))
+            return tf.reshape(wide, [total, 1, *x.shape[2:]])
+
+        return self.rows(genomes, tf.nest.map_structure(unfold, inputs))
+
+    def _output_shapes(self) -> list[tuple[int | None, ...]]:
+        return [tuple(output.shape) for output in tf.nest.flatten(self.model.outputs)]
+
+    def _check_outputs(self) -> None:
+        if not getattr(self.model, "outputs", None):
+            return  # a subclassed model says its outputs only when it runs
+        between = {shape[1:-1] for shape in self._output_shapes()}
+        if len(between) > 1:
+            shapes = ", ".join(str(shape) for shape in self._output_shapes())
+            raise TfsmError(
+                f"the outputs of {self.model.name!r} have different numbers of rows ({shapes}): "
+                "divergence compares rows, so give every output the same axes between the first and the last"
+            )
+
+
+def _as_rows(output: Tensor, dtype: tf.DType) -> Tensor:
+    output = tf.cast(output, dtype)
+    if output.shape.rank == 2:  # a model whose output is one number an input, without an axis for it
+        return output[..., None]
+    lanes = output.shape[0] or tf.shape(output)[0]
+    return tf.reshape(output, [lanes, -1, output.shape[-1]])

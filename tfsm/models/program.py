@@ -1,0 +1,160 @@
+"""How a Keras model runs B genomes at once: layer by layer where that can be, else as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsm.contracts import Tensor
+from tfsm.models.folding import accepts_training, call_folded
+from tfsm.models.rules import rule_for
+from tfsm.models.rules.recurrent import UNROLLED_STEPS, why_not_recurrent
+from tfsm.models.weights import Weights
+
+
+@dataclass(frozen=True)
+class Path:
+    """How one layer runs."""
+
+    layer: str
+    kind: str
+    """The layer's class."""
+    way: str
+    """`native` (a rule), `folded` (no genome of its own) or `mapped` (one genome after another, vectorised)."""
+    why: str = ""
+    """What keeps a mapped layer from a faster way."""
+
+
+class Program:
+    """Runs a model's layers with B genomes at once.
+
+    Args:
+        model: a built Keras model.
+    """
+
+    def __init__(self, model: keras.Model) -> None:
+        self.model = model
+        self.whole = _why_whole(model)
+        self.paths = tuple(_paths(model)) if not self.whole else (Path(model.name, _kind(model), "mapped", self.whole),)
+
+    @property
+    def native(self) -> bool:
+        """Whether no layer has to be mapped."""
+        return all(path.way != "mapped" for path in self.paths)
+
+    def uses(self, *kinds: str) -> bool:
+        """Whether a layer of one of these classes takes part."""
+        return any(path.kind in kinds for path in self.paths)
+
+    def long_sequences(self) -> bool:
+        """Whether a recurrent layer runs through time in a loop."""
+        for layer in self.model._flatten_layers():
+            rule = rule_for(layer)
+            if rule is not None and rule.why_not is why_not_recurrent:
+                times = layer.input.shape[1]
+                if times is None or times > UNROLLED_STEPS:
+                    return True
+        return False
+
+    def run(self, values: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Return the outputs `[B, N, ...]` from the variables' values `[B, ...]` and the inputs, in the model's order."""
+        weights = Weights(self.model.trainable_variables, values)
+        if self.whole:
+            structure = getattr(self.model, "input", None)
+            packed = inputs[0] if len(inputs) == 1 else list(inputs)
+            if isinstance(structure, (dict, tuple)):
+                packed = tf.nest.pack_sequence_as(structure, list(inputs))
+            result = _mapped(self.model, weights, (packed,), {})
+        else:
+            result = _run_model(self.model, weights, list(inputs))
+        return [weights.wide(output) for output in tf.nest.flatten(result)]
+
+
+def _run_model(model: keras.Model, weights: Weights, inputs: list[Tensor]) -> Any:
+    if isinstance(model, keras.Sequential):
+        (x,) = inputs
+        for layer in model.layers:
+            x = _apply(layer, weights, (x,), {})
+        return x
+    ready = [_shaped(x, wanted.shape) for x, wanted in zip(inputs, model.inputs, strict=True)]
+    return model._run_through_graph(
+        ready, operation_fn=lambda op: lambda *args, **kwargs: _apply(op, weights, args, kwargs)
+    )
+
+
+def _apply(operation: Any, weights: Weights, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if _is_graph(operation):
+        return _run_model(operation, weights, tf.nest.flatten(args))
+    way, _ = _way(operation)
+    if way == "native":
+        rule = rule_for(operation)
+        assert rule is not None
+        return rule.run(operation, weights, args[0])
+    if way == "mapped":
+        return _mapped(operation, weights, args, kwargs)
+    if isinstance(operation, keras.layers.Layer) and accepts_training(operation.call):
+        kwargs = {**kwargs, "training": False}
+    return call_folded(operation, args, kwargs)
+
+
+def _mapped(layer: Any, weights: Weights, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    values = [weights.wide(weights.of(variable)) for variable in layer.trainable_variables]
+    fixed = [tf.convert_to_tensor(variable.value) for variable in layer.non_trainable_variables]
+    if accepts_training(layer.call):
+        kwargs = {**kwargs, "training": False}
+    wide = tf.nest.map_structure(weights.wide, args)
+
+    def one(arguments: tuple[list[Tensor], Any]) -> Any:
+        own, inputs = arguments
+        return layer.stateless_call(own, fixed, *inputs, **kwargs)[0]
+
+    return tf.vectorized_map(one, (values, wide))
+
+
+def _way(operation: Any) -> tuple[str, str]:
+    if not getattr(operation, "trainable_variables", None):
+        return "folded", ""
+    rule = rule_for(operation)
+    if rule is None:
+        return "mapped", f"no rule for {_kind(operation)}"
+    why_not = rule.why_not(operation)
+    return ("mapped", why_not) if why_not else ("native", "")
+
+
+def _paths(model: Any) -> list[Path]:
+    found: list[Path] = []
+    for operation in model.layers if isinstance(model, keras.Sequential) else model.operations:
+        if isinstance(operation, keras.layers.InputLayer):
+            continue
+        if _is_graph(operation):
+            found += _paths(operation)
+        else:
+            found.append(Path(operation.name, _kind(operation), *_way(operation)))
+    return found
+
+
+def _why_whole(model: keras.Model) -> str:
+    """Name what keeps a model from running layer by layer; empty where nothing does."""
+    if not _is_graph(model):
+        return "a subclassed model says what it does only when called"
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.Masking) or getattr(layer, "mask_zero", False):
+            return f"{layer.name} makes a mask"
+    return ""
+
+
+def _is_graph(operation: Any) -> bool:
+    return isinstance(operation, keras.Sequential) or type(operation).__name__ == "Functional"
+
+
+def _kind(operation: Any) -> str:
+    return type(operation).__name__
+
+
+def _shaped(x: Tensor, wanted: tuple[int | None, ...]) -> Tensor:
+    # Keras adds the last axis of an input that lacks it; do as it does.
+    return x[..., None] if x.shape.rank == len(wanted) and wanted[-1] == 1 else x

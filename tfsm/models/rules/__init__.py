@@ -1,0 +1,40 @@
+"""Layers that know how to run B genomes at once, natively: an index of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+
+from tfsm.contracts import Tensor
+from tfsm.models.rules.convolution import convolution, why_not_convolution
+from tfsm.models.rules.dense import dense, einsum_dense, embedding, why_not_dense, why_not_embedding
+from tfsm.models.rules.recurrent import gru, lstm, simple_rnn, why_not_recurrent
+from tfsm.models.weights import Weights
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a kind of layer runs: `run` takes `[B, N, ...]` (or `[1, N, ...]`); `why_not` names what it cannot do."""
+
+    run: Callable[[Any, Weights, Tensor], Tensor]
+    why_not: Callable[[Any], str | None]
+
+
+def rule_for(layer: object) -> Rule | None:
+    """Return the rule for exactly this class of layer; a subclass may do anything, so it gets none."""
+    layers = keras.layers
+    rules = {
+        layers.Dense: Rule(dense, why_not_dense),
+        layers.EinsumDense: Rule(einsum_dense, why_not_dense),
+        layers.Embedding: Rule(embedding, why_not_embedding),
+        layers.SimpleRNN: Rule(simple_rnn, why_not_recurrent),
+        layers.LSTM: Rule(lstm, why_not_recurrent),
+        layers.GRU: Rule(gru, why_not_recurrent),
+        layers.Conv1D: Rule(convolution, why_not_convolution),
+        layers.Conv2D: Rule(convolution, why_not_convolution),
+        layers.Conv3D: Rule(convolution, why_not_convolution),
+    }
+    return rules.get(type(layer))

@@ -1,0 +1,122 @@
+"""Rules for recurrent layers: the products with the inputs are taken for all times at once, then time runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tfsm.contracts import Tensor
+from tfsm.models.rules.dense import activated, linear
+from tfsm.models.weights import Weights
+
+UNROLLED_STEPS = 16
+"""Sequences up to this length are unrolled; longer ones run in a loop, which compiles faster."""
+
+State = tuple[Tensor, ...]
+Step = Callable[[Tensor, State], State]
+
+
+def why_not_recurrent(layer: Any) -> str | None:
+    """Name what keeps a recurrent layer from its rule, or None."""
+    if layer.stateful:
+        return "it is stateful"
+    if layer.return_state:
+        return "it returns its state"
+    if getattr(layer, "reset_after", None) is False:
+        return "reset_after=False"
+    return None
+
+
+def simple_rnn(layer: Any, weights: Weights, x: Tensor) -> Tensor:
+    """Run a SimpleRNN layer."""
+    cell = layer.cell
+    recurrent = weights.of(cell.recurrent_kernel, layer.compute_dtype)
+
+    def step(z: Tensor, state: State) -> State:
+        return (activated(cell, z + tf.matmul(state[0], recurrent)),)
+
+    return _run(layer, weights, x, step, states=1)
+
+
+def lstm(layer: Any, weights: Weights, x: Tensor) -> Tensor:
+    """Run an LSTM layer."""
+    cell = layer.cell
+    recurrent = weights.of(cell.recurrent_kernel, layer.compute_dtype)
+
+    def step(z: Tensor, state: State) -> State:
+        hidden, carry = state
+        i, f, c, o = tf.split(z + tf.matmul(hidden, recurrent), 4, axis=-1)
+        i, f, o = (activated(cell, gate, "recurrent_activation") for gate in (i, f, o))
+        carry = f * carry + i * activated(cell, c)
+        return o * activated(cell, carry), carry
+
+    return _run(layer, weights, x, step, states=2)
+
+
+def gru(layer: Any, weights: Weights, x: Tensor) -> Tensor:
+    """Run a GRU layer with the reset gate applied after the product."""
+    cell = layer.cell
+    dtype = layer.compute_dtype
+    recurrent = weights.of(cell.recurrent_kernel, dtype)
+    bias = weights.of(cell.bias, dtype)[:, 1] if cell.use_bias else None
+
+    def step(z: Tensor, state: State) -> State:
+        (hidden,) = state
+        inner = linear(hidden, recurrent, bias)
+        x_update, x_reset, x_new = tf.split(z, 3, axis=-1)
+        h_update, h_reset, h_new = tf.split(inner, 3, axis=-1)
+        update = activated(cell, x_update + h_update, "recurrent_activation")
+        reset = activated(cell, x_reset + h_reset, "recurrent_activation")
+        new = activated(cell, x_new + reset * h_new)
+        return (update * hidden + (1.0 - update) * new,)
+
+    return _run(layer, weights, x, step, states=1, input_bias=lambda bias: bias[:, 0])
+
+
+def _run(
+    layer: Any,
+    weights: Weights,
+    x: Tensor,
+    step: Step,
+    *,
+    states: int,
+    input_bias: Callable[[Tensor], Tensor] = lambda bias: bias,
+) -> Tensor:
+    cell = layer.cell
+    dtype = layer.compute_dtype
+    x = tf.cast(x, dtype)  # [B, N, T, in]
+    if layer.go_backwards:
+        x = tf.reverse(x, axis=[2])
+    bias = input_bias(weights.of(cell.bias, dtype)) if cell.use_bias else None
+    z = linear(x, weights.of(cell.kernel, dtype), bias)  # [B, N, T, G]
+    z = weights.wide(z)
+    shape = tf.shape(z)
+    start = tf.zeros([z.shape[0] or shape[0], z.shape[1] or shape[1], cell.units], dtype)
+    outputs, last = over_time(step, z, (start,) * states)
+    return outputs if layer.return_sequences else last[0]
+
+
+def over_time(step: Step, z: Tensor, state: State) -> tuple[Tensor, State]:
+    """Run a step over z `[B, N, T, ...]`; return the first state at all times `[B, N, T, ...]`, and the last state."""
+    times = z.shape[2]
+    if times is not None and times <= UNROLLED_STEPS:
+        seen = []
+        for t in range(times):
+            state = step(z[:, :, t], state)
+            seen.append(state[0])
+        return tf.stack(seen, axis=2), state
+    count = tf.shape(z)[2]
+    rows = tf.transpose(z, [2, 0, 1, *range(3, z.shape.rank)])
+    history = tf.TensorArray(state[0].dtype, size=count, element_shape=state[0].shape)
+
+    def body(t: Tensor, history: tf.TensorArray, state: State) -> tuple[Tensor, tf.TensorArray, State]:
+        state = step(rows[t], state)
+        return t + 1, history.write(t, state[0]), state
+
+    _, history, state = tf.while_loop(
+        lambda t, *_: t < count, body, (tf.constant(0), history, state), maximum_iterations=times
+    )
+    stacked = history.stack()  # [T, B, N, ...]
+    return tf.transpose(stacked, [1, 2, 0, *range(3, stacked.shape.rank)]), state
