@@ -62,7 +62,9 @@ class Mutation(Protocol):
 
     def __call__(
         self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor
-    ) -> Tensor | Child: ...
+    ) -> Tensor | Child:
+        """Return the child of a parent `[P]` that saw `experience`, tensors `[I, ...]`."""
+        ...
 
 
 @runtime_checkable

@@ -15,7 +15,8 @@ class TournamentOptions:
 
     size: Annotated[int, Ge(1), Doc("individuals drawn, without replacement, for one tournament")] = 5
     removal: Annotated[
-        Literal["fresh", "same"], Doc("who leaves: the worst of a fresh tournament, or of the one that chose the parent")
+        Literal["fresh", "same"],
+        Doc("who leaves: the worst of a fresh tournament, or of the one that chose the parent"),
     ] = "fresh"
 
 

@@ -86,7 +86,8 @@ class Loop:
     def _call(self, active: list[int], steps: int, budget: int, starting: bool) -> int:
         """Run some steps of the active lanes, and return how many."""
         state = self._engine.state
-        width = self._pace.width(len(active), self._budget - int(state.evaluations.numpy()[active].min()))
+        spent = int(state.evaluations.numpy()[active].min())
+        width = self._pace.width(len(active), spent, self._budget - spent)
         # A batch has a fixed width; lanes that have ended fill it up, and nothing they do is kept.
         idle = [lane for lane in range(state.runs) if lane not in active]
         lanes = tf.constant((active + idle)[:width], tf.int32)
@@ -155,8 +156,8 @@ class Loop:
         solved = self._engine.state.solved.numpy()[:count]
         for lane in np.flatnonzero(~healthy & ~solved):
             raise TfsmError(
-                f"run {first + lane}: none of the {self._engine.state.population} initial networks has a finite fitness; "
-                "their outputs are NaN or infinite"
+                f"run {first + lane}: none of the {self._engine.state.population} initial networks has a finite "
+                "fitness; their outputs are NaN or infinite"
             )
 
     def _tell(self, first: int, count: int, phase: str) -> None:

@@ -34,15 +34,18 @@ class Pace:
         else:
             self._seconds[key] = seconds / steps
 
-    def width(self, active: int, steps_left: int) -> int:
-        """Return the width for so many active runs: narrower only if that saves more time than compiling takes."""
+    def width(self, active: int, spent: int, left: int) -> int:
+        """Return the width for so many active runs: narrower only if that saves more time than compiling takes.
+
+        Runs may be solved any moment; the best guess is that they go on for as long as they have gone on so far.
+        """
         candidates = [width for width in self._widths if width >= active]
         narrowest = min(candidates)
         if active > self._current:
             self._current = narrowest
         known = self._seconds.get((False, self._current))
         if narrowest < self._current and known is not None:
-            saved = steps_left * known * (1.0 - narrowest / self._current)
+            saved = min(spent, left) * known * (1.0 - narrowest / self._current)
             compiled = (False, narrowest) in self._compile
             if compiled or saved > 2.0 * self._compile[(False, self._current)]:
                 self._current = narrowest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import tensorflow as tf
@@ -27,14 +27,25 @@ def unfold(tensor: Tensor, lanes: Any) -> Tensor:
     return tf.reshape(tensor, [lanes, -1, *rest])
 
 
-def call_folded(function: Callable[..., Any], args: Any, kwargs: Any = None) -> Any:
-    """Call a function of examples `[N, ...]` with tensors `[B, N, ...]`; those with B = 1 are widened where needed."""
-    tensors = [leaf for leaf in tf.nest.flatten((args, kwargs or {})) if tf.is_tensor(leaf)]
+def call_folded(function: Callable[..., Any], args: Any, kwargs: Any = None, held: Container[int] = ()) -> Any:
+    """Call a function of examples `[N, ...]` with tensors `[B, N, ...]`; those with B = 1 are widened where needed.
+
+    Args:
+        function: a layer or an operation.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
+        held: the ids of tensors to hand over as they are.
+    """
+
+    def moves(leaf: Any) -> bool:
+        return bool(tf.is_tensor(leaf)) and id(leaf) not in held
+
+    tensors = [leaf for leaf in tf.nest.flatten((args, kwargs or {})) if moves(leaf)]
     wide = [leaf for leaf in tensors if leaf.shape[0] != 1]
     lanes = (wide[0].shape[0] or tf.shape(wide[0])[0]) if wide else 1
 
     def folded(leaf: Any) -> Any:
-        if not tf.is_tensor(leaf):
+        if not moves(leaf):
             return leaf
         if wide and leaf.shape[0] == 1:
             leaf = tf.repeat(leaf, lanes, axis=0)

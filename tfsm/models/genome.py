@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
+import random
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 import keras
@@ -102,12 +104,31 @@ def unflatten(model: keras.Model, genome: np.ndarray) -> keras.Model:
 
 
 def _copied(model: keras.Model) -> keras.Model:
-    if isinstance(model, keras.Sequential) or model.__class__.__name__ == "Functional":
-        twin = keras.models.clone_model(model)
-        twin.set_weights(model.get_weights())
-    else:
-        twin = copy.deepcopy(model)
-    # Cloning builds from configurations, and a variable's own `trainable` switch is not part of one.
+    # Keras draws default seeds from Python's own generator, which is not ours to turn.
+    state = random.getstate()
+    try:
+        twin = keras.models.clone_model(model) if _is_plain(model) else _deep_copied(model)
+    finally:
+        random.setstate(state)
+    # Cloning builds from configurations, and neither a variable's value nor its `trainable` switch is part of one.
     for mine, theirs in zip(twin.variables, model.variables, strict=True):
+        mine.assign(theirs)
         mine.trainable = theirs.trainable
     return twin
+
+
+def _is_plain(model: keras.Model) -> bool:
+    return type(model) is keras.Sequential or type(model).__name__ == "Functional"
+
+
+def _deep_copied(model: keras.Model) -> keras.Model:
+    classes = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
+    try:
+        with keras.saving.custom_object_scope(classes):
+            return copy.deepcopy(model)
+    except Exception as error:
+        reason = shorten(str(error), 200, placeholder=" ...")
+        raise TfsmError(
+            f"the model {model.name!r} cannot be copied: give its class {type(model).__name__} a get_config() from "
+            f"which Keras can make it again ({reason})"
+        ) from error

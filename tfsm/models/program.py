@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,13 +55,13 @@ class Program:
         for layer in self.model._flatten_layers():
             rule = rule_for(layer)
             if rule is not None and rule.why_not is why_not_recurrent:
-                times = layer.input.shape[1]
+                times = _times(layer)
                 if times is None or times > UNROLLED_STEPS:
                     return True
         return False
 
     def run(self, values: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
-        """Return the outputs `[B, N, ...]` from the variables' values `[B, ...]` and the inputs, in the model's order."""
+        """Return the outputs `[B, N, ...]` of the variables' values `[B, ...]` and the inputs in the model's order."""
         weights = Weights(self.model.trainable_variables, values)
         if self.whole:
             structure = getattr(self.model, "input", None)
@@ -81,38 +81,74 @@ def _run_model(model: keras.Model, weights: Weights, inputs: list[Tensor]) -> An
             x = _apply(layer, weights, (x,), {})
         return x
     ready = [_shaped(x, wanted.shape) for x, wanted in zip(inputs, model.inputs, strict=True)]
+    # Tensors that the graph itself holds, as in `x * tf.constant(...)`: they have no axis for the genomes.
+    held = {id(leaf) for node in _nodes(model) for leaf in _arguments(node) if tf.is_tensor(leaf)}
     return model._run_through_graph(
-        ready, operation_fn=lambda op: lambda *args, **kwargs: _apply(op, weights, args, kwargs)
+        ready, operation_fn=lambda op: lambda *args, **kwargs: _apply(op, weights, args, kwargs, held)
     )
 
 
-def _apply(operation: Any, weights: Weights, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _apply(
+    operation: Any, weights: Weights, args: tuple[Any, ...], kwargs: dict[str, Any], held: Container[int] = ()
+) -> Any:
     if _is_graph(operation):
-        return _run_model(operation, weights, tf.nest.flatten(args))
+        return _run_model(operation, weights, tf.nest.flatten((args, _given(kwargs))))
     way, _ = _way(operation)
-    if way == "native":
+    if way == "native" and _plain(args, kwargs):
         rule = rule_for(operation)
         assert rule is not None
         return rule.run(operation, weights, args[0])
-    if way == "mapped":
-        return _mapped(operation, weights, args, kwargs)
+    if way != "folded":
+        return _mapped(operation, weights, args, kwargs, held)
     if isinstance(operation, keras.layers.Layer) and accepts_training(operation.call):
         kwargs = {**kwargs, "training": False}
-    return call_folded(operation, args, kwargs)
+    return call_folded(operation, args, kwargs, held)
 
 
-def _mapped(layer: Any, weights: Weights, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _mapped(
+    layer: Any, weights: Weights, args: tuple[Any, ...], kwargs: dict[str, Any], held: Container[int] = ()
+) -> Any:
     values = [weights.wide(weights.of(variable)) for variable in layer.trainable_variables]
     fixed = [tf.convert_to_tensor(variable.value) for variable in layer.non_trainable_variables]
     if accepts_training(layer.call):
         kwargs = {**kwargs, "training": False}
-    wide = tf.nest.map_structure(weights.wide, args)
+    leaves = tf.nest.flatten((args, kwargs))
+    places = [i for i, leaf in enumerate(leaves) if tf.is_tensor(leaf) and id(leaf) not in held]
+    wide = [weights.wide(leaves[i]) for i in places]
 
-    def one(arguments: tuple[list[Tensor], Any]) -> Any:
-        own, inputs = arguments
-        return layer.stateless_call(own, fixed, *inputs, **kwargs)[0]
+    def one(arguments: tuple[list[Tensor], list[Tensor]]) -> Any:
+        own, given = arguments
+        filled = dict(enumerate(leaves)) | dict(zip(places, given, strict=True))
+        own_args, own_kwargs = tf.nest.pack_sequence_as((args, kwargs), list(filled.values()))
+        return layer.stateless_call(own, fixed, *own_args, **own_kwargs)[0]
 
     return tf.vectorized_map(one, (values, wide))
+
+
+def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Say whether a call gives one tensor and nothing else, no mask or initial state, that a rule would overlook."""
+    return len(args) == 1 and not _given(kwargs)
+
+
+def _given(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in kwargs.items() if name != "training" and value is not None}
+
+
+def _nodes(model: Any) -> list[Any]:
+    by_depth = {} if isinstance(model, keras.Sequential) else model._nodes_by_depth
+    return [node for nodes in by_depth.values() for node in nodes]
+
+
+def _arguments(node: Any) -> list[Any]:
+    return tf.nest.flatten((node.arguments.args, node.arguments.kwargs))
+
+
+def _way_in(model: Any, operation: Any) -> tuple[str, str]:
+    way, why = _way(operation)
+    calls = [node.arguments for node in _nodes(model) if node.operation is operation]
+    if way == "native" and not all(_plain(call.args, call.kwargs) for call in calls):
+        return "mapped", "it is called with more than its input"
+    return way, why
 
 
 def _way(operation: Any) -> tuple[str, str]:
@@ -133,7 +169,7 @@ def _paths(model: Any) -> list[Path]:
         if _is_graph(operation):
             found += _paths(operation)
         else:
-            found.append(Path(operation.name, _kind(operation), *_way(operation)))
+            found.append(Path(operation.name, _kind(operation), *_way_in(model, operation)))
     return found
 
 
@@ -148,7 +184,17 @@ def _why_whole(model: keras.Model) -> str:
 
 
 def _is_graph(operation: Any) -> bool:
-    return isinstance(operation, keras.Sequential) or type(operation).__name__ == "Functional"
+    # Exactly these: a subclass may do anything when called.
+    return type(operation) is keras.Sequential or type(operation).__name__ == "Functional"
+
+
+def _times(layer: Any) -> int | None:
+    """Return how long a recurrent layer's sequences are; None where that is not known, as inside a wrapper."""
+    try:
+        times: int | None = layer.input.shape[1]
+    except (AttributeError, ValueError):
+        return None
+    return times
 
 
 def _kind(operation: Any) -> str:

@@ -1,0 +1,152 @@
+"""The compiled step against a plain loop over the same parts, and what must not matter to a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.helpers.domains import BestReplacesWorst, HostTarget, OneGenomeNoise, Target
+from tests.helpers.engines import evolve, make_engine
+from tfsm.errors import TfsmError
+from tfsm.evolution.initial import Initial
+from tfsm.kernels.noise import fold, root_seed, split
+from tfsm.models.network import Network
+from tfsm_mutations.control import Control
+from tfsm_mutations.gradient_sum import SafeMutationSum
+from tfsm_mutations.rescale import SafeMutationRescale
+from tfsm_selections.hill_climber import HillClimber
+from tfsm_selections.tournament import Tournament
+
+
+def plain_loop(
+    run: int, seed: int, population: int, evaluations: int, mutation: Any, selection: Any, intensity: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The algorithm as the paper tells it, one individual at a time, in Python."""
+    domain, root = Target(near=0.0), root_seed(seed)
+    network = Network(domain.network())
+    genomes, fitness, seen = [], [], []
+    for number in range(population):
+        draw_seed, evaluate_seed = split(fold(root, run, number), 2)
+        genome = Initial("normal", 1.0).genomes(network, draw_seed[None])
+        found = domain.evaluate(network, genome, evaluate_seed[None])
+        genomes.append(genome[0].numpy())
+        fitness.append(float(found.fitness[0]))
+        seen.append(found.experience)
+    for number in range(population, evaluations):
+        select_seed, mutate_seed, evaluate_seed = split(fold(root, run, number), 3)
+        choice = selection.choose(tf.constant([fitness], tf.float32), select_seed[None])
+        parent, replaced = int(choice.parent[0]), int(choice.replaced[0])
+        inputs = domain.observe(seen[parent])
+        child = mutation(network, tf.constant(genomes[parent][None]), inputs, tf.constant(intensity), mutate_seed[None])
+        found = domain.evaluate(network, child, evaluate_seed[None])
+        if bool(selection.accepts(found.fitness, tf.constant([fitness[replaced]]))[0]):
+            genomes[replaced], fitness[replaced] = child[0].numpy(), float(found.fitness[0])
+            seen[replaced] = found.experience
+    return np.array(genomes), np.array(fitness)
+
+
+@pytest.mark.parametrize(
+    ("mutation", "selection", "population"),
+    [
+        (Control(), Tournament(size=3), 6),
+        (SafeMutationSum(), Tournament(size=2, removal="same"), 5),
+        (Control(), HillClimber(), 1),
+    ],
+)
+def test_the_compiled_loop_does_what_a_plain_loop_does(mutation: Any, selection: Any, population: int) -> None:
+    engine = make_engine(Target(near=0.0), mutation, selection, population=population, seed=3)
+    evolve(engine, evaluations=40, seed=3)
+    for run in (0, 1):
+        genomes, fitness = plain_loop(run, 3, population, 40, mutation, selection, 0.1)
+        np.testing.assert_allclose(engine.state.genomes.numpy()[run], genomes, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(engine.state.fitness.numpy()[run], fitness, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "mutation", [Control(), SafeMutationSum(), SafeMutationRescale()], ids=lambda m: type(m).__name__
+)
+def test_a_run_is_the_same_alone_or_among_others(mutation: Any) -> None:
+    alone, heard_alone = evolve(make_engine(mutation=mutation, runs=1), runs=1, evaluations=200)
+    among, heard = evolve(make_engine(mutation=mutation, runs=5), runs=5, evaluations=200)
+    assert alone[0].evaluations == among[0].evaluations
+    assert alone[0].best_fitness == among[0].best_fitness
+    np.testing.assert_array_equal(alone[0].champion, among[0].champion)
+    assert heard_alone.metrics == [metric for metric in heard.metrics if metric["run"] == 0]
+
+
+def test_runs_differ_from_each_other_and_between_seeds() -> None:
+    first, _ = evolve(make_engine(runs=3), runs=3)
+    other, _ = evolve(make_engine(runs=3, seed=1), runs=3)
+    champions = [result.champion.tobytes() for result in (*first, *other)]
+    assert len(set(champions)) == 6
+
+
+def test_results_do_not_depend_on_the_width() -> None:
+    wide, _ = evolve(make_engine(runs=5), runs=5, evaluations=100)
+    narrow, _ = evolve(make_engine(runs=5, width=2), runs=5, evaluations=100)
+    assert [result.run for result in narrow] == [0, 1, 2, 3, 4]
+    for one, other in zip(wide, narrow, strict=True):
+        assert one.evaluations == other.evaluations
+        np.testing.assert_array_equal(one.champion, other.champion)
+
+
+def test_plain_python_domains_evolve_like_compiled_ones() -> None:
+    compiled, _ = evolve(make_engine(Target()), evaluations=80)
+    hosted, _ = evolve(make_engine(HostTarget()), evaluations=80)
+    for one, other in zip(compiled, hosted, strict=True):
+        assert one.evaluations == other.evaluations
+        np.testing.assert_allclose(one.champion, other.champion, rtol=1e-6)
+
+
+def test_an_operator_for_one_genome_evolves_like_the_batched_one() -> None:
+    batched, _ = evolve(make_engine(mutation=Control()))
+    mapped, _ = evolve(make_engine(mutation=OneGenomeNoise()))
+    for one, other in zip(batched, mapped, strict=True):
+        np.testing.assert_allclose(one.champion, other.champion, rtol=1e-6)
+
+
+def test_a_scheme_for_one_population_is_mapped_over_all() -> None:
+    engine = make_engine(Target(near=0.0), selection=BestReplacesWorst())
+    before, _ = evolve(engine, evaluations=6)
+    after, _ = evolve(engine, evaluations=200)
+    for start, end in zip(before, after, strict=True):
+        assert end.best_fitness > start.best_fitness
+
+
+def test_a_broken_network_has_no_descendants() -> None:
+    engine = make_engine(Target(near=0.0, broken_below=0.0), population=8, runs=4, intensity=0.5)
+    _, recorder = evolve(engine, runs=4, evaluations=300)
+    # Half of the initial networks and many children are broken; the sign of the first weight gives the broken away.
+    fitness, genomes = engine.state.fitness.numpy(), engine.state.genomes.numpy()
+    assert any(metric["broken"] > 0 for metric in recorder.metrics)
+    healthy = np.isfinite(fitness)
+    assert healthy.any(axis=1).all()
+    assert (genomes[..., 0][healthy] >= 0).all()
+    assert (fitness[~healthy] == -np.inf).all()
+
+
+def test_no_healthy_network_at_all_is_an_error() -> None:
+    engine = make_engine(Target(broken_below=float("inf")))
+    with pytest.raises(TfsmError, match="none of the 6 initial networks has a finite fitness"):
+        evolve(engine)
+
+
+def test_a_hill_climber_never_gets_worse() -> None:
+    engine = make_engine(Target(near=0.0), selection=HillClimber(), population=1)
+    _, recorder = evolve(engine, evaluations=200)
+    for run in (0, 1):
+        best = [metric["best_fitness"] for metric in recorder.metrics if metric["run"] == run]
+        assert best == sorted(best)
+        assert engine.state.fitness.numpy()[run, 0] == np.float32(best[-1])
+
+
+@pytest.mark.parametrize("selection", [Tournament(size=3), BestReplacesWorst()], ids=lambda s: type(s).__name__)
+def test_no_step_is_traced_twice(selection: Any) -> None:
+    engine = make_engine(Target(near=0.0), selection=selection)
+    evolve(engine, evaluations=200)
+    assert engine.advance.experimental_get_tracing_count() == 1
+    assert engine.begin.experimental_get_tracing_count() == 1
+    assert engine.probe.experimental_get_tracing_count() == 1

@@ -1,0 +1,99 @@
+"""Budgets, intervals, ends and interruptions."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.helpers.domains import Target
+from tests.helpers.engines import evolve, make_engine
+from tfsm.evolution.engine import Engine
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    """One engine, compiled once; every loop resets it."""
+    return make_engine(runs=4)
+
+
+@pytest.fixture(scope="module")
+def endless() -> Engine:
+    """Nothing is ever solved."""
+    return make_engine(Target(near=0.0), runs=2)
+
+
+def test_an_unsolved_run_spends_exactly_its_budget(endless: Engine) -> None:
+    results, _ = evolve(endless, evaluations=57)
+    assert [(result.solved, result.evaluations) for result in results] == [(False, 57), (False, 57)]
+
+
+def test_the_initial_population_is_counted(endless: Engine) -> None:
+    results, recorder = evolve(endless, evaluations=6)
+    assert [result.evaluations for result in results] == [6, 6]
+    assert all(metric["broken"] is None for metric in recorder.metrics), "no children, so no share of them"
+
+
+def test_a_solved_run_stops_and_says_when(engine: Engine) -> None:
+    results, recorder = evolve(engine, runs=4, evaluations=4000)
+    assert all(result.solved for result in results)
+    for result in results:
+        assert 6 <= result.evaluations < 4000
+        error = ((result.champion - np.array([1.0, 2.0, 3.0])) ** 2).sum()
+        assert error < 0.05
+        assert result.best_fitness == pytest.approx(-error, rel=1e-4)
+    assert {result.run for result in recorder.results} == {0, 1, 2, 3}
+    assert recorder.seen[-1].finished == recorder.seen[-1].solved == 4
+    assert recorder.seen[-1].evaluations == sum(result.evaluations for result in results)
+
+
+def test_a_run_solved_by_an_initial_network_ends_there() -> None:
+    results, _ = evolve(make_engine(Target(near=1e9)), evaluations=60)
+    assert [result.evaluations for result in results] == [1, 1]
+
+
+def test_every_interval_has_a_line_for_every_run(endless: Engine) -> None:
+    _, recorder = evolve(endless, evaluations=70, log_every=20)
+    seen = [(metric["run"], metric["evaluations"]) for metric in recorder.metrics]
+    assert seen == [(run, number) for number in (20, 40, 60, 70) for run in (0, 1)]
+
+
+def test_metrics_are_what_they_say(endless: Engine) -> None:
+    _, recorder = evolve(endless, evaluations=70, log_every=20)
+    last = recorder.metrics[-1]
+    fitness = endless.state.fitness.numpy()[1]
+    assert last["mean_fitness"] == pytest.approx(fitness.mean(), rel=1e-6)
+    assert last["best_fitness"] >= fitness.max()
+    assert 0 <= last["better"] + last["neutral"] <= 1
+    assert last["divergence"] > 0
+    assert json.loads(json.dumps(last)) == last
+
+
+def test_the_length_of_calls_changes_nothing(endless: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    steady, heard = evolve(endless, evaluations=120)
+    monkeypatch.setattr("tfsm.evolution.pace.CALL_SECONDS", 1e-9)
+    hasty, heard_hasty = evolve(endless, evaluations=120)
+    assert heard.metrics == heard_hasty.metrics
+    np.testing.assert_array_equal(steady[1].champion, hasty[1].champion)
+
+
+def test_an_interruption_keeps_every_run(endless: Engine) -> None:
+    asked: list[bool] = []
+
+    def stop() -> bool:
+        asked.append(True)
+        return len(asked) > 3
+
+    results, recorder = evolve(endless, evaluations=10_000, log_every=10_000, stop=stop)
+    assert [result.run for result in results] == [0, 1]
+    assert all(6 <= result.evaluations < 10_000 for result in results)
+    assert [metric["evaluations"] for metric in recorder.metrics[-2:]] == [r.evaluations for r in results]
+
+
+def test_runs_beyond_the_width_follow_in_groups() -> None:
+    engine = make_engine(Target(near=0.0), runs=5, width=2)
+    results, recorder = evolve(engine, runs=5, evaluations=30)
+    assert [result.run for result in results] == [0, 1, 2, 3, 4]
+    assert all(result.evaluations == 30 for result in results)
+    assert recorder.seen[-1].budget == recorder.seen[-1].evaluations == 150

@@ -1,0 +1,78 @@
+"""Engines and loops in one call, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.helpers.domains import Target
+from tfsm.evolution.engine import Engine
+from tfsm.evolution.initial import Initial
+from tfsm.evolution.loop import Loop
+from tfsm.evolution.plan import make_plan
+from tfsm.evolution.records import RunResult, Silent
+from tfsm.models.network import Network
+from tfsm_mutations.control import Control
+from tfsm_selections.tournament import Tournament
+
+
+class Recorder(Silent):
+    """Keeps everything it is told."""
+
+    def __init__(self) -> None:
+        self.metrics: list[dict[str, Any]] = []
+        self.results: list[RunResult] = []
+        self.seen: list[Any] = []
+
+    def progress(self, progress: Any) -> None:
+        self.seen.append(progress)
+
+    def interval(self, metrics: list[dict[str, Any]]) -> None:
+        self.metrics += metrics
+
+    def finished(self, result: RunResult) -> None:
+        self.results.append(result)
+
+
+def make_engine(
+    domain: Any = None,
+    mutation: Any = None,
+    selection: Any = None,
+    *,
+    intensity: float = 0.1,
+    population: int = 6,
+    runs: int = 2,
+    seed: int = 0,
+    **plan: Any,
+) -> Engine:
+    """Return an engine for a small domain."""
+    domain = domain or Target()
+    network = Network(domain.network())
+    return Engine(
+        network,
+        domain,
+        mutation or Control(),
+        selection or Tournament(size=3),
+        intensity=intensity,
+        population=population,
+        initial=Initial("normal", 1.0),
+        seed=seed,
+        plan=make_plan(network, domain, runs=runs, population=population, **plan),
+    )
+
+
+def evolve(
+    engine: Engine,
+    *,
+    runs: int = 2,
+    evaluations: int = 60,
+    log_every: int = 20,
+    seed: int = 0,
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[list[RunResult], Recorder]:
+    """Run a loop to its end and return the results by run, and what an observer heard."""
+    recorder = Recorder()
+    loop = Loop(
+        engine, seed=seed, runs=runs, evaluations=evaluations, log_every=log_every, observers=[recorder], stop=stop
+    )
+    return sorted(loop.run(), key=lambda result: result.run), recorder

@@ -1,0 +1,204 @@
+"""The public functions, for whoever has a Keras model in hand."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsm.errors import TfsmError
+from tfsm.evolution.mapping import mutated
+from tfsm.experiments.parts import build_part
+from tfsm.experiments.result import Result
+from tfsm.experiments.run import run_experiment
+from tfsm.experiments.settings import resolve
+from tfsm.kernels.divergence import divergence as divergence_of_rows
+from tfsm.kernels.noise import gaussian, root_seed
+from tfsm.models.differentiable import check_differentiable
+from tfsm.models.experience import as_inputs
+from tfsm.models.genome import flatten, unflatten
+from tfsm.models.loading import load_model
+from tfsm.models.network import Network
+from tfsm.options import validate
+from tfsm.plugins import load_plugins
+
+__all__ = ["divergence", "evolve", "flatten", "load_model", "mutate", "sensitivity", "unflatten"]
+
+
+def divergence(model: keras.Model, other: keras.Model | np.ndarray, experience: Any) -> float:
+    """Return how far two networks' outputs are apart: the paper's equation 1.
+
+    Args:
+        model: a built Keras model.
+        other: another model of the same architecture, or a genome `[P]`.
+        experience: inputs `[N, ...]`; a list or dict of them for a model of several inputs.
+
+    >>> import keras, numpy as np, tfsm
+    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
+    >>> tfsm.divergence(model, tfsm.flatten(model) + 2.0, np.ones((5, 1)))
+    4.0
+    """
+    network, inputs = Network(model), _one(as_inputs(model, experience))
+    genome = flatten(other) if isinstance(other, keras.Model) else np.asarray(other)
+    if genome.shape != (network.size,):
+        raise TfsmError(f"expected a genome of {network.size:,} weights, got an array of shape {genome.shape}")
+    both = tf.constant(np.stack([network.genome, genome.astype(network.dtype.as_numpy_dtype)]))
+    rows = network.rows(both, inputs)
+    return float(divergence_of_rows(rows[0], rows[1]))
+
+
+def sensitivity(
+    model: keras.Model, experience: Any, mutation: str = "sm-g-sum", direction: np.ndarray | None = None
+) -> np.ndarray:
+    """Return how sensitive the outputs are to each weight: the raw vector `[P]`, before any guard.
+
+    Args:
+        model: a built Keras model.
+        experience: inputs `[N, ...]`, all of which are used.
+        mutation: an operator that measures a sensitivity.
+        direction: for `sm-g-so`, the direction `[P]` along which curvature is measured, used as it is given; a random
+            unit vector if None.
+
+    >>> import keras, numpy as np, tfsm
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    >>> tfsm.sensitivity(model, np.array([[3.0, -1.0], [1.0, 1.0]]), "sm-g-abs")
+    array([2., 1., 1.], dtype=float32)
+    """
+    entry = load_plugins().mutations[mutation]
+    operator = build_part(entry, {})
+    if not hasattr(operator, "sensitivity"):
+        raise TfsmError(f"the mutation {mutation!r} measures no sensitivity: use sm-g-sum, sm-g-abs or sm-g-so")
+    network, inputs = Network(model), _one(as_inputs(model, experience))
+    genome = tf.constant(network.genome[None])
+    if direction is None:
+        noise = gaussian(root_seed(0)[None], network.size, network.dtype)
+        along = noise / tf.norm(noise)
+    else:
+        vector = np.asarray(direction, network.dtype.as_numpy_dtype)
+        if vector.shape != (network.size,):
+            raise TfsmError(f"expected a direction of {network.size:,} weights, got an array of shape {vector.shape}")
+        along = tf.constant(vector[None])
+    check_differentiable(network, genome, inputs)
+    found: np.ndarray = operator.sensitivity(network, genome, inputs, along)[0].numpy()
+    return found
+
+
+def mutate(
+    model: keras.Model,
+    experience: Any,
+    mutation: str = "sm-g-sum",
+    intensity: float = 0.01,
+    seed: int = 0,
+    **options: Any,
+) -> keras.Model:
+    """Return a mutated copy of a model, which differs from it in trainable variables only.
+
+    Args:
+        model: a built Keras model; it is not changed.
+        experience: inputs `[N, ...]` that the model saw.
+        mutation: the operator's name.
+        intensity: standard deviation of the noise; for `sm-r` the wanted divergence.
+        seed: the same seed gives the same child.
+        **options: the operator's options, as `tfsm mutations` lists them.
+
+    >>> import keras, numpy as np, tfsm
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, activation="tanh")])
+    >>> child = tfsm.mutate(model, np.ones((4, 2)), "sm-r", intensity=0.1)
+    >>> round(tfsm.divergence(model, child, np.ones((4, 2))), 2)
+    0.1
+    """
+    check_intensity(intensity)
+    check_seed(seed)
+    entry = load_plugins().mutations[mutation].with_options()
+    if entry.options is not None:
+        options = validate(entry.options, options, where=f"mutation {mutation!r}:")
+    operator = build_part(entry, options)
+    network, inputs = Network(model), _one(as_inputs(model, experience))
+    genome = tf.constant(network.genome[None])
+    if getattr(operator, "needs_gradient", False):
+        check_differentiable(network, genome, inputs)
+    strength = tf.constant(intensity, network.dtype)
+    child = mutated(operator, network, genome, inputs, strength, root_seed(seed)[None])
+    if "unreached" in child.diagnostics and float(child.diagnostics["unreached"][0]) > 0:
+        reached = float(divergence_of_rows(network.rows(genome, inputs), network.rows(child.genome, inputs))[0])
+        warnings.warn(
+            f"{mutation}: no magnitude along this direction gives a divergence of {intensity:g}; "
+            f"the child's is {reached:.3g}",
+            stacklevel=2,
+        )
+    return unflatten(model, child.genome[0].numpy())
+
+
+def evolve(
+    domain: str,
+    model: keras.Model | None = None,
+    mutation: str = "sm-g-sum",
+    intensity: float | None = None,
+    selection: str | None = None,
+    runs: int | None = None,
+    seed: int | None = None,
+    evaluations: int | None = None,
+    population: int | None = None,
+    out: str | Path | None = None,
+    config: str | Path | None = None,
+    observers: Sequence[Any] = (),
+    **options: Any,
+) -> Result:
+    """Evolve a network for a domain, in `runs` independent runs; the paper's settings unless told otherwise.
+
+    Args:
+        domain: the domain's name.
+        model: a network to start from instead of the domain's own.
+        mutation: the operator's name.
+        intensity: the operator's intensity.
+        selection: the selection scheme's name.
+        runs: how many runs, evolved in lock step.
+        seed: the experiment's seed.
+        evaluations: the most evaluations of one run.
+        population: individuals of one run.
+        out: a run directory to write; nothing is written if None.
+        config: a `tfsm.toml` to use instead of the nearest one.
+        observers: objects with the methods of `tfsm.evolution.records.Observer`.
+        **options: what `--set` takes: options of the domain, operator, scheme or engine (`bits=3`, `floor=0.02`).
+    """
+    plugins = load_plugins()
+    overrides = {
+        "intensity": intensity,
+        "selection": selection,
+        "runs": runs,
+        "seed": seed,
+        "evaluations": evaluations,
+        "population": population,
+    }
+    resolved = resolve(
+        plugins,
+        domain=domain,
+        mutation=mutation,
+        overrides=overrides,
+        sets=[f"{key}={'none' if value is None else value}" for key, value in options.items()],
+        config=Path(config) if config is not None else None,
+    )
+    directory = Path(out) if out is not None else None
+    return run_experiment(plugins, resolved, model=model, directory=directory, observers=observers)
+
+
+def check_intensity(intensity: float) -> None:
+    """Refuse an intensity that is negative or not a number."""
+    if not isinstance(intensity, int | float) or not np.isfinite(intensity) or intensity < 0:
+        raise TfsmError(f"intensity: expected a number >= 0, got {intensity!r}")
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that is not a whole number below 2**63."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+        raise TfsmError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed!r}")
+
+
+def _one(inputs: list[Any]) -> Any:
+    """Add the genomes' axis."""
+    return [tensor[None] for tensor in inputs]

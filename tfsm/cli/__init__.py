@@ -1,0 +1,1 @@
+"""The command line: one file a command; it parses and prints, and nothing else."""

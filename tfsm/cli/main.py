@@ -1,0 +1,71 @@
+"""The command `tfsm`: puts the commands together, and turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Final, NoReturn
+
+import typer
+
+from tfsm import __version__
+from tfsm.cli import config, parts, plugins
+from tfsm.cli.console import say
+from tfsm.cli.context import Context, DisablePlugin
+from tfsm.cli.run import run
+from tfsm.errors import TfsmError
+
+USER_ERROR: Final = 2
+INTERRUPTED: Final = 130
+
+# Plain help starts faster than rich help, and can be piped.
+app = typer.Typer(name="tfsm", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app.command()(run)
+app.add_typer(config.app, name="config")
+app.add_typer(plugins.app, name="plugins")
+app.command()(parts.mutations)
+app.command()(parts.domains)
+app.command()(parts.selections)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"tfsm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def tfsm(
+    ctx: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+    disable_plugin: DisablePlugin = None,
+) -> None:
+    """Evolve Keras models with safe mutations."""
+    ctx.obj = Context(tuple(disable_plugin or ()))
+
+
+def main(args: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    try:
+        code = _run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has gone; what is left in the buffer must not be flushed at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code)
+
+
+def _run(args: list[str] | None) -> int | str | None:
+    try:
+        app(args=args, prog_name="tfsm")
+    except SystemExit as exit_:
+        return exit_.code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except TfsmError as error:
+        say(f"error: {error}")
+        return USER_ERROR
+    return 0

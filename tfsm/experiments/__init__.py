@@ -1,0 +1,1 @@
+"""Experiments: what is run, how often, with which settings, and what came of it."""

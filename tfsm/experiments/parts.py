@@ -1,0 +1,72 @@
+"""From settings to parts: the network, the operator, the scheme, and the engine that joins them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsm.contracts import Domain, Mutation, Selection
+from tfsm.errors import TfsmError
+from tfsm.evolution.engine import Engine
+from tfsm.evolution.initial import Initial
+from tfsm.evolution.plan import make_plan
+from tfsm.experiments.settings import Settings
+from tfsm.kernels.noise import fold, root_seed
+from tfsm.models.differentiable import check_differentiable
+from tfsm.models.network import Network
+from tfsm.plugins import Plugins
+from tfsm.registry import Entry
+
+
+def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Engine:
+    """Return an engine for these settings; a model of the user's own takes the place of the domain's."""
+    domain: Domain = build_part(plugins.domains[settings.domain], settings.domain_options)
+    mutation: Mutation = build_part(plugins.mutations[settings.mutation], settings.mutation_options)
+    selection: Selection = build_part(plugins.selections[settings.selection], settings.selection_options)
+    own = domain.network()
+    if model is not None:
+        _check_fits(model, own, settings.domain)
+    network = Network(own if model is None else model)
+    initial = Initial(settings.init, settings.init_scale)
+    if getattr(mutation, "needs_gradient", False):
+        _check_gradient(network, domain, initial, settings.seed)
+    plan = make_plan(network, domain, runs=settings.runs, population=settings.population, **settings.engine)
+    return Engine(
+        network,
+        domain,
+        mutation,
+        selection,
+        intensity=settings.intensity,
+        population=settings.population,
+        initial=initial,
+        seed=settings.seed,
+        plan=plan,
+    )
+
+
+def build_part(entry: Entry, options: dict[str, Any]) -> Any:
+    """Import a part and give it its options."""
+    part = entry.load()
+    try:
+        return part(**options)
+    except TypeError as error:
+        raise TfsmError(f"{entry.kind} {entry.name!r} of {entry.origin}: {error}") from error
+
+
+def _check_gradient(network: Network, domain: Domain, initial: Initial, seed: int) -> None:
+    genomes = initial.genomes(network, fold(root_seed(seed), 0, 0)[None])
+    if getattr(domain, "compiled", True):
+        found = domain.evaluate(network, genomes, tf.zeros([1, 2], tf.int32))
+        check_differentiable(network, genomes, domain.observe(found.experience))
+
+
+def _check_fits(model: keras.Model, own: keras.Model, domain: str) -> None:
+    for what in ("input_shape", "output_shape"):
+        given, expected = getattr(model, what, None), getattr(own, what)
+        if given is not None and given != expected:
+            raise TfsmError(
+                f"the model does not fit the domain {domain!r}: its {what.replace('_', ' ')} is {given}, "
+                f"the domain needs {expected}"
+            )

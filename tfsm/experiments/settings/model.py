@@ -1,0 +1,45 @@
+"""Settings, resolved: what a run uses, and where each value came from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+Init: TypeAlias = Literal["xavier-normal", "xavier-uniform", "normal", "uniform", "model"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that a run depends on, complete: options that nobody gave have their defaults."""
+
+    domain: str
+    mutation: str
+    selection: str
+    intensity: float
+    runs: int
+    seed: int
+    evaluations: int
+    population: int
+    init: Init
+    init_scale: float | None
+    log_every: int
+    domain_options: dict[str, Any] = field(default_factory=dict)
+    mutation_options: dict[str, Any] = field(default_factory=dict)
+    selection_options: dict[str, Any] = field(default_factory=dict)
+    engine: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as plain JSON values."""
+        from pydantic_core import to_jsonable_python
+
+        plain: dict[str, Any] = to_jsonable_python(asdict(self), inf_nan_mode="strings", fallback=str)
+        return plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resolved:
+    """Settings, and where each came from."""
+
+    settings: Settings
+    sources: dict[str, str]
+    """By dotted path, such as `population` or `mutation_options.experiences`, in words."""

@@ -1,0 +1,114 @@
+"""From defaults, files and the command line to the settings of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from tfsm.errors import TfsmError, UnknownNameError
+from tfsm.experiments.settings import assignments, command_line
+from tfsm.experiments.settings.checks import check
+from tfsm.experiments.settings.engine_options import ENGINE_KEYS, EngineOptions
+from tfsm.experiments.settings.files import config_files
+from tfsm.experiments.settings.layers import Given, Layer, engine_layer, options_layer, run_layer
+from tfsm.experiments.settings.model import Resolved, Settings
+from tfsm.experiments.settings.rules import check_together, fit_population
+from tfsm.experiments.settings.run_options import RUN_KEYS, RunOptions
+from tfsm.experiments.settings.strict import NoOptions, option_names
+from tfsm.options import describe, validate
+from tfsm.plugins import Plugins
+from tfsm.registry import Entry
+
+BUILT_IN: Final = "built-in default"
+_NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+_OWNER: Final[Mapping[str, str]] = MappingProxyType(
+    {"domain": "domain's default", "mutation": "operator's default", "selection": "selection's default"}
+)
+
+
+def resolve(
+    plugins: Plugins,
+    *,
+    domain: str,
+    mutation: str,
+    overrides: Mapping[str, object] = _NOTHING,
+    sets: Sequence[str] = (),
+    config: Path | None = None,
+    cwd: Path | None = None,
+) -> Resolved:
+    """Resolve the settings of a run: defaults, then the built-in file, then the user's, then the command line.
+
+    Args:
+        plugins: the registered parts
+        domain: name of the domain
+        mutation: name of the operator
+        overrides: settings by name, from flags; None where a flag was not given
+        sets: the arguments of `--set`
+        config: the user's file, instead of the nearest `tfsm.toml` upwards from `cwd`
+        cwd: the working directory if not given
+    """
+    chosen = {"domain": plugins.domains[domain].with_options(), "mutation": plugins.mutations[mutation].with_options()}
+    files = config_files(config, cwd)
+    for file in files:
+        check(file, plugins)
+
+    run = run_layer(files, domain, mutation)
+    flags = command_line.from_flags(overrides)
+    parsed = assignments.parse(sets)
+    known = {part: option_names(entry.options) for part, entry in chosen.items()}
+    named = assignments.chosen_selection(parsed, [*known["domain"], *known["mutation"]])
+    set_ = {"selection": command_line.given(named)} if named is not None else {}
+    chosen["selection"] = _selection(plugins, run | flags["run"] | set_)
+    known |= {"selection": option_names(chosen["selection"].options), "run": RUN_KEYS, "engine": ENGINE_KEYS}
+    command_line.add_assignments(flags, parsed, known)
+
+    sources = {"domain": "command line", "mutation": "command line"}
+    run |= flags["run"]
+    if "intensity" not in run:
+        raise TfsmError(
+            f"no intensity is known for mutation {mutation!r} in domain {domain!r}: give --intensity, "
+            f"or {mutation} = NUMBER in [run.intensity] of a tfsm.toml"
+        )
+    values = complete(RunOptions, run, BUILT_IN, sources)
+    fit_population(values, sources, run, chosen["selection"])
+    options = {
+        f"{part}_options": _options(entry, options_layer(files, entry, domain) | flags[part], sources)
+        for part, entry in chosen.items()
+    }
+    check_together(values, sources, chosen["selection"], options["selection_options"])
+    engine = complete(EngineOptions, engine_layer(files) | flags["engine"], BUILT_IN, sources, "engine.")
+    everything: dict[str, Any] = {"domain": domain, "mutation": mutation, **values, **options, "engine": engine}
+    return Resolved(settings=Settings(**everything), sources=sources)
+
+
+def complete(options: type, layer: Layer, default: str, sources: dict[str, str], prefix: str = "") -> dict[str, object]:
+    """Check what was given, add defaults for what was not, and note the source of each."""
+    given = validate(options, {key: item.value for key, item in layer.items()}, where=lambda key: layer[key].where)
+    sources |= {f"{prefix}{option.name}": _source(layer.get(option.name), default) for option in describe(options)}
+    return {option.name: given.get(option.name, option.default) for option in describe(options)}
+
+
+def _source(item: Given | None, default: str) -> str:
+    return item.source if item is not None else default
+
+
+def _options(entry: Entry, layer: Layer, sources: dict[str, str]) -> dict[str, object]:
+    options = entry.options or NoOptions
+    missing = [option.name for option in describe(options) if option.required and option.name not in layer]
+    if missing:
+        ways = " ".join(f"--set {entry.kind}.{name}=VALUE" for name in missing)
+        raise TfsmError(f"{entry.kind} {entry.name!r} has options without a default: give {ways}")
+    return complete(options, layer, _OWNER[entry.kind], sources, f"{entry.kind}_options.")
+
+
+def _selection(plugins: Plugins, run: Layer) -> Entry:
+    """Look the selection scheme up, before the rest: which options there are depends on it."""
+    layer = {"selection": run["selection"]} if "selection" in run else {}
+    name = str(complete(RunOptions, layer, BUILT_IN, {})["selection"])
+    try:
+        return plugins.selections[name].with_options()
+    except UnknownNameError as error:
+        where = layer["selection"].where if layer else BUILT_IN
+        raise TfsmError(f"{where} selection={name}: {error}") from error

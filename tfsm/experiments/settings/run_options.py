@@ -1,0 +1,29 @@
+"""The settings that every run has, whatever its domain, operator and selection scheme."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Final
+
+from annotated_types import Ge, Gt, Lt
+from typing_extensions import Doc
+
+from tfsm.experiments.settings.model import Init
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """What `[run]`, every `[domains.NAME]` and the command line can say."""
+
+    selection: Annotated[str, Doc("name of the selection scheme")] = "tournament"
+    intensity: Annotated[float, Ge(0), Doc("mutation intensity; in a file also a table of them by operator")]
+    runs: Annotated[int, Ge(1), Doc("independent runs, evolved side by side")] = 1
+    seed: Annotated[int, Ge(0), Lt(2**63), Doc("seed of all randomness")] = 0
+    evaluations: Annotated[int, Ge(1), Doc("evaluations in a run, the initial population's included")] = 100_000
+    population: Annotated[int, Ge(1), Doc("individuals")] = 250
+    init: Annotated[Init, Doc("how initial weights are drawn; model: as the Keras model does")] = "xavier-normal"
+    init_scale: Annotated[float | None, Gt(0), Doc("scale of the initial weights; none: the scheme's own")] = None
+    log_every: Annotated[int, Ge(1), Doc("evaluations from one line of the log to the next")] = 1_000
+
+
+RUN_KEYS: Final = tuple(field.name for field in fields(RunOptions))

@@ -1,0 +1,80 @@
+"""Experience from outside: arrays that a user hands over, checked against what a model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsm.contracts import Tensor
+from tfsm.errors import TfsmError
+
+
+def as_inputs(model: keras.Model, experience: Any) -> list[Tensor]:
+    """Return the experience as tensors `[N, ...]` in the model's order of inputs.
+
+    Args:
+        model: a built model.
+        experience: an array `[N, ...]`, or for a model of several inputs a list, tuple or dict of them.
+    """
+    wanted = _wanted(model)
+    arrays = _arrays(experience, [name for name, _, _ in wanted])
+    if wanted and len(arrays) != len(wanted):
+        raise TfsmError(f"the model takes {len(wanted)} inputs, the experience has {len(arrays)}")
+    if len({len(array) for array in arrays}) > 1:
+        sizes = ", ".join(str(len(array)) for array in arrays)
+        raise TfsmError(f"the inputs of an experience go together, but differ in number: {sizes}")
+    tensors = []
+    for i, array in enumerate(arrays):
+        name, shape, dtype = wanted[i] if wanted else ("", None, "float32")
+        tensors.append(_checked(array, name, shape, dtype))
+    return tensors
+
+
+def _wanted(model: keras.Model) -> list[tuple[str, tuple[int | None, ...] | None, str]]:
+    inputs = getattr(model, "inputs", None)
+    if not inputs:  # a subclassed model
+        return []
+    return [(x.name, tuple(x.shape), keras.backend.standardize_dtype(x.dtype)) for x in tf.nest.flatten(inputs)]
+
+
+def _arrays(experience: Any, names: list[str]) -> list[np.ndarray]:
+    if isinstance(experience, Mapping):
+        if names and set(experience) != set(names):
+            raise TfsmError(f"the model's inputs are {', '.join(names)}; the experience has {', '.join(experience)}")
+        parts = [experience[name] for name in names] if names else list(experience.values())
+    elif isinstance(experience, tuple) or (isinstance(experience, Sequence) and len(names) > 1):
+        parts = list(experience)
+    else:
+        parts = [experience]
+    try:
+        arrays = [np.asarray(part) for part in parts]
+    except ValueError as error:
+        raise TfsmError(f"the experience is not an array: {error}") from None
+    for array in arrays:
+        if array.dtype.kind not in "biuf":
+            raise TfsmError(f"the experience must be numbers, got an array of {array.dtype}")
+        if array.ndim == 0:
+            raise TfsmError("the experience must be an array [N, ...] of inputs, got a single number")
+    return arrays
+
+
+def _checked(array: np.ndarray, name: str, shape: tuple[int | None, ...] | None, dtype: str) -> Tensor:
+    if array.shape[0] == 0:
+        raise TfsmError("the experience is empty: give at least one input that the network saw")
+    if shape is not None:
+        if array.ndim == len(shape) - 1 and shape[-1] == 1:  # as Keras does
+            array = array[..., None]
+        fits = array.ndim == len(shape) and all(w in (None, g) for w, g in zip(shape[1:], array.shape[1:], strict=True))
+        if not fits:
+            expected = ", ".join("N" if i == 0 else ("any" if w is None else str(w)) for i, w in enumerate(shape))
+            raise TfsmError(f"input {name!r} of the model takes [{expected}], the experience has {list(array.shape)}")
+    with np.errstate(over="ignore", invalid="ignore"):  # said below, in our words
+        cast = array.astype(dtype)
+    for values in (array, cast):
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise TfsmError(f"the experience has NaN or infinite values, or too large ones for {dtype}")
+    return tf.convert_to_tensor(cast)

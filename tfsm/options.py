@@ -1,0 +1,123 @@
+"""Options of parts: dataclass fields written `name: Annotated[type, constraints, Doc("help")] = default`.
+
+Describing them is cheap; checking values imports pydantic, and only then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import MISSING, Field, dataclass, fields
+from math import isfinite
+from types import NoneType
+from typing import Any, get_type_hints
+
+from tfsm.errors import TfsmError, suggestion
+from tfsm.hints import alternatives, constraints, expected, help_text, type_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One option, in words."""
+
+    name: str
+    type: str
+    default: Any
+    """`dataclasses.MISSING` where there is none and the option must be given."""
+    help: str
+    constraints: str
+
+    @property
+    def required(self) -> bool:
+        """Whether the option must be given."""
+        return self.default is MISSING
+
+
+def describe(options: type) -> tuple[Option, ...]:
+    """Describe the fields of a dataclass type, in their order."""
+    hints = _hints(options)
+    return tuple(
+        Option(
+            name=field.name,
+            type=type_name(hints[field.name]),
+            default=_default(field),
+            help=help_text(hints[field.name]),
+            constraints=constraints(hints[field.name]),
+        )
+        for field in fields(options)
+        if field.name in hints
+    )
+
+
+def validate(options: type, values: Mapping[str, object], *, where: Callable[[str], str] | str) -> dict[str, object]:
+    """Check values against the fields of a dataclass type and return them converted: those given and no others.
+
+    Text is read leniently, because the command line has nothing else and TOML no other way to say none. Any other
+    value must have its option's type already, except that a whole number is a number. NaN and infinities are refused.
+
+    Args:
+        options: the dataclass type
+        values: what was given, by option
+        where: where it was given, which starts every message: a text, or a function from an option's name to one
+    """
+    hints = _hints(options)
+    converted: dict[str, object] = {}
+    problems: list[str] = []
+    for name, value in values.items():
+        place = where if isinstance(where, str) else where(name)
+        if name not in hints:
+            known = suggestion(name, hints) if hints else "; there are none to set"
+            problems.append(f"{place} {name}: no such option{known}")
+            continue
+        try:
+            converted[name] = _convert(hints[name], value)
+        except ValueError:  # pydantic's ValidationError is one
+            given = value if isinstance(value, str) else json.dumps(value, default=str)
+            finite = ", and a finite one" if _is_infinite(value) else ""
+            problems.append(f"{place} {name}={given}: expected {expected(hints[name])}{finite}")
+    if problems:
+        raise TfsmError("\n".join(problems))
+    return converted
+
+
+def _convert(hint: Any, value: object) -> object:
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter
+    from pydantic_core import to_json
+
+    try:
+        adapter: TypeAdapter[object] = TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
+    except PydanticUserError as error:
+        raise TfsmError(f"an option of type {type_name(hint)!r} cannot be set: {error.message}") from error
+
+    def typed(value: object) -> object:
+        # JSON's strict rules are what TOML needs: an array may become a tuple, a text a path, a bool no number.
+        result = adapter.validate_json(to_json(value, inf_nan_mode="constants"), strict=True)
+        if isinstance(value, bool) and not isinstance(result, bool):  # Literal[1] would take true
+            raise ValueError(value)
+        return result
+
+    if not isinstance(value, str):
+        return typed(value)
+    if value.lower() == "none" and NoneType in alternatives(hint):
+        return None
+    with suppress(ValueError):
+        return adapter.validate_python(value)
+    with suppress(ValueError, RecursionError):
+        return typed(json.loads(value))  # Literal[1, 2] takes a number, not its digits
+    return adapter.validate_python(value.split(","))
+
+
+def _is_infinite(value: object) -> bool:
+    with suppress(ValueError):
+        return isinstance(value, float | str) and not isfinite(float(value))
+    return False
+
+
+def _hints(options: type) -> dict[str, Any]:
+    hints = get_type_hints(options, include_extras=True)
+    return {field.name: hints[field.name] for field in fields(options) if field.init}
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
