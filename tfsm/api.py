@@ -11,8 +11,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfsm.contracts import Domain, Mutation, Selection
 from tfsm.errors import TfsmError
 from tfsm.evolution.mapping import mutated
+from tfsm.evolution.records import Observer
+from tfsm.experiments.directory import free_directory
 from tfsm.experiments.parts import build_part
 from tfsm.experiments.result import Result
 from tfsm.experiments.run import run_experiment
@@ -26,6 +29,7 @@ from tfsm.models.loading import load_model
 from tfsm.models.network import Network
 from tfsm.options import validate
 from tfsm.plugins import load_plugins
+from tfsm.registry import Kind
 
 __all__ = ["divergence", "evolve", "flatten", "load_model", "mutate", "sensitivity", "unflatten"]
 
@@ -135,41 +139,52 @@ def mutate(
 
 
 def evolve(
-    domain: str,
+    domain: str | Domain,
     model: keras.Model | None = None,
-    mutation: str = "sm-g-sum",
+    mutation: str | Mutation = "sm-g-sum",
     intensity: float | None = None,
-    selection: str | None = None,
+    selection: str | Selection | None = None,
     runs: int | None = None,
     seed: int | None = None,
     evaluations: int | None = None,
     population: int | None = None,
     out: str | Path | None = None,
     config: str | Path | None = None,
-    observers: Sequence[Any] = (),
+    observers: Sequence[Observer] = (),
     **options: Any,
 ) -> Result:
     """Evolve a network for a domain, in `runs` independent runs; the paper's settings unless told otherwise.
 
     Args:
-        domain: the domain's name.
+        domain: the domain's name, or a domain of your own.
         model: a network to start from instead of the domain's own.
-        mutation: the operator's name.
+        mutation: the operator's name, or an operator of your own.
         intensity: the operator's intensity.
-        selection: the selection scheme's name.
+        selection: the selection scheme's name, or a scheme of your own.
         runs: how many runs, evolved in lock step.
         seed: the experiment's seed.
         evaluations: the most evaluations of one run.
         population: individuals of one run.
         out: a run directory to write; nothing is written if None.
         config: a `tfsm.toml` to use instead of the nearest one.
-        observers: objects with the methods of `tfsm.evolution.records.Observer`.
+        observers: who is told how the runs are going.
         **options: what `--set` takes: options of the domain, operator, scheme or engine (`bits=3`, `floor=0.02`).
+
+    >>> import tfsm
+    >>> result = tfsm.evolve("simple-easy", mutation="sm-g-abs", runs=2, seed=1)
+    >>> result.solved
+    2
     """
     plugins = load_plugins()
+    names: dict[str, Any] = {}
+    given: tuple[tuple[Kind, Any], ...] = (("domain", domain), ("mutation", mutation), ("selection", selection))
+    for kind, part in given:
+        names[kind] = part
+        if part is not None and not isinstance(part, str):
+            plugins, names[kind] = plugins.with_part(kind, part)
     overrides = {
         "intensity": intensity,
-        "selection": selection,
+        "selection": names["selection"],
         "runs": runs,
         "seed": seed,
         "evaluations": evaluations,
@@ -177,13 +192,13 @@ def evolve(
     }
     resolved = resolve(
         plugins,
-        domain=domain,
-        mutation=mutation,
+        domain=names["domain"],
+        mutation=names["mutation"],
         overrides=overrides,
         sets=[f"{key}={'none' if value is None else value}" for key, value in options.items()],
         config=Path(config) if config is not None else None,
     )
-    directory = Path(out) if out is not None else None
+    directory = free_directory(Path(out), "") if out is not None else None
     return run_experiment(plugins, resolved, model=model, directory=directory, observers=observers)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from importlib.metadata import entry_points as installed_entry_points
 from textwrap import shorten
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import pluggy
 
@@ -57,6 +57,16 @@ class Plugins:
     def parts(self, kind: Kind) -> Parts:
         """Return the parts of one kind."""
         return {"mutation": self.mutations, "domain": self.domains, "selection": self.selections}[kind]
+
+    def with_part(self, kind: Kind, part: object) -> tuple[Plugins, str]:
+        """Return plugins that have a ready-made part as well, and the name it goes by: its class's."""
+        name = type(part).__name__
+        target = f"{type(part).__module__}:{type(part).__qualname__}"
+        entry = Entry(
+            kind=kind, name=name, target=target, description="", options=None, plugin="", distribution="", part=part
+        )
+        changed: dict[str, Any] = {f"{kind}s": Parts(kind, [*self.parts(kind).values(), entry])}
+        return replace(self, **changed), name
 
     def warnings(self) -> list[str]:
         """Return one line for each broken plugin."""

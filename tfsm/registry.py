@@ -30,6 +30,8 @@ class Entry:
     options: type | None
     plugin: str
     distribution: str
+    part: Any = None
+    """The part itself, ready made, where it is not one that a plugin registered."""
 
     @property
     def origin(self) -> str:
@@ -55,7 +57,7 @@ class Entry:
 
     def with_options(self) -> Entry:
         """Return the entry with its options known: where the plugin gave none, the part is imported and asked."""
-        if self.options is not None:
+        if self.options is not None or self.part is not None:
             return self
         part = self.load()
         return replace(self, options=part) if is_dataclass(part) else self

@@ -117,8 +117,9 @@ def _print_summary(result: Result) -> None:
     console.print(table)
     how = "interrupted; " if result.interrupted else ""
     spent = sum(run_.evaluations for run_ in result.runs)
+    evolving = max(result.seconds - result.compile_seconds, 1e-9)
     console.print(
         f"\n{how}solved {result.solved} of {len(result.runs)} runs in {result.seconds:.1f} s "
-        f"({spent / result.seconds:,.0f} evaluations/s)"
+        f"({result.compile_seconds:.1f} s compiling, then {spent / evolving:,.0f} evaluations/s)"
     )
     console.print(f"results in {result.directory}", soft_wrap=True)

@@ -47,6 +47,11 @@ class Loop:
         self._results: list[RunResult] = []
         self.interrupted = False
 
+    @property
+    def compile_seconds(self) -> float:
+        """Time spent compiling so far."""
+        return self._pace.compile_seconds
+
     def run(self) -> list[RunResult]:
         """Evolve, and return how each run ended."""
         self._tell(0, 0, "compiling")

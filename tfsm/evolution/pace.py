@@ -19,6 +19,11 @@ class Pace:
         self._seconds: dict[tuple[bool, int], float] = {}
         self._compile: dict[tuple[bool, int], float] = {}
 
+    @property
+    def compile_seconds(self) -> float:
+        """What the first calls of their kinds took, nearly all of it compiling."""
+        return sum(self._compile.values())
+
     def steps(self, key: tuple[bool, int], most: int) -> int:
         """Return how many steps the next call may take; the first call of a kind takes one, and pays for compiling."""
         if key not in self._compile:

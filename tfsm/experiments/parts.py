@@ -47,7 +47,9 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
 
 
 def build_part(entry: Entry, options: dict[str, Any]) -> Any:
-    """Import a part and give it its options."""
+    """Import a part and give it its options; a part that came ready made has them."""
+    if entry.part is not None:
+        return entry.part
     part = entry.load()
     try:
         return part(**options)

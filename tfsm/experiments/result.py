@@ -22,6 +22,9 @@ class Result:
     """In the order of their numbers."""
     directory: Path | None
     seconds: float
+    """From the start of the runs to their end."""
+    compile_seconds: float
+    """How much of it was spent compiling."""
     interrupted: bool
     model: keras.Model = field(repr=False)
 
@@ -53,6 +56,7 @@ class Result:
             "solved": self.solved,
             "interrupted": self.interrupted,
             "seconds": round(self.seconds, 3),
+            "compile_seconds": round(self.compile_seconds, 3),
             "directory": directory,
             "runs": [{**run.summary(), "directory": directory} for run in self.runs],
         }

@@ -80,6 +80,7 @@ def run_experiment(
         runs=tuple(sorted(results, key=lambda result: result.run)),
         directory=directory,
         seconds=time.perf_counter() - began,
+        compile_seconds=loop.compile_seconds,
         interrupted=loop.interrupted,
         model=engine.network.model,
     )

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers as kl
+from scipy import stats
+
+from tfsm.evolution.initial import Initial, fans
+from tfsm.kernels.noise import root_seed
+from tfsm.models.network import Network
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    """A network with kernels of many shapes and biases that are recognised when they are left alone."""
+    model = keras.Sequential(
+        [
+            keras.Input((6, 6, 2)),
+            kl.Conv2D(8, 3),
+            kl.BatchNormalization(),
+            kl.Reshape((16, 8)),
+            kl.LSTM(10, return_sequences=True),
+            kl.GRU(12),
+            kl.Dense(20),
+        ]
+    )
+    for variable in model.trainable_variables:
+        if variable.name in ("bias", "gamma", "beta"):
+            variable.assign(np.full(variable.shape, 7.0))
+    return Network(model)
+
+
+SEEDS = tf.stack([tf.range(60), tf.zeros(60, tf.int32)], axis=-1)
+KERNELS = {  # by place among the trainable variables: fan in plus fan out
+    0: 3 * 3 * 2 + 3 * 3 * 8,
+    4: 8 + 40,
+    5: 10 + 40,
+    7: 10 + 36,
+    8: 12 + 36,
+    10: 12 + 20,
+}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "gain"), [("xavier-normal", 1.0), ("xavier-uniform", 1.0), ("xavier-normal", 0.5), ("xavier-uniform", 3)]
+)
+def test_xavier_gives_every_kernel_its_variance_and_leaves_the_rest(network: Network, scheme: str, gain: float) -> None:
+    drawn = Initial(scheme, None if gain == 1 else gain).genomes(network, SEEDS)
+    for place, values in enumerate(network.layout.split(drawn)):
+        if place not in KERNELS:
+            np.testing.assert_array_equal(values, np.full(values.shape, 7.0))
+            continue
+        sample = np.ravel(values).astype(np.float64)
+        deviation = gain * np.sqrt(2 / KERNELS[place])
+        tolerance = 5 * deviation / np.sqrt(len(sample))
+        assert abs(sample.mean()) < tolerance
+        assert abs(sample.std() - deviation) < tolerance
+        shape = "norm" if scheme == "xavier-normal" else "uniform"
+        where = (0, deviation) if shape == "norm" else (-np.sqrt(3) * deviation, 2 * np.sqrt(3) * deviation)
+        assert stats.kstest(sample, shape, where).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("scheme", "scale", "spread"), [("normal", None, 0.01), ("normal", 2.0, 2.0), ("uniform", None, 0.1), ("uniform", 0.22, 0.22)]
+)
+def test_normal_and_uniform_draw_every_weight_alike_biases_too(
+    network: Network, scheme: str, scale: float | None, spread: float
+) -> None:
+    for values in network.layout.split(Initial(scheme, scale).genomes(network, SEEDS)):
+        sample = np.ravel(values).astype(np.float64)
+        where = ("norm", (0, spread)) if scheme == "normal" else ("uniform", (-spread, 2 * spread))
+        assert stats.kstest(sample, *where).pvalue > 1e-4
+
+
+def test_model_starts_everybody_from_the_models_own_weights(network: Network) -> None:
+    drawn = Initial("model").genomes(network, SEEDS)
+    np.testing.assert_array_equal(drawn, np.tile(network.genome, (60, 1)))
+
+
+@pytest.mark.parametrize("scheme", ["xavier-normal", "xavier-uniform", "normal", "uniform"])
+def test_a_genome_depends_on_its_own_seed_alone(network: Network, scheme: str) -> None:
+    drawn = Initial(scheme).genomes(network, SEEDS[:5]).numpy()
+    alone = [Initial(scheme).genomes(network, seed[None])[0].numpy() for seed in SEEDS[:5]]
+    np.testing.assert_array_equal(drawn, alone)
+    assert len({row.tobytes() for row in drawn}) == 5
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (3, 3, 2, 8), (4, 2, 7), (2, 3, 4, 5, 6), (5, 1)])
+def test_fans_are_counted_as_keras_counts_them(shape: tuple[int, ...]) -> None:
+    limit = np.abs(keras.initializers.GlorotUniform(seed=1)(shape).numpy()).max()
+    assert limit <= np.sqrt(6 / sum(fans(shape))) < limit * 1.6
+    assert fans((3, 3, 2, 8)) == (18, 72)
+    assert fans((4, 2, 7)) == (8, 28)
+
+
+def test_genomes_of_a_float64_model_are_float64() -> None:
+    model = keras.Sequential([keras.Input((2,), dtype="float64"), kl.Dense(2, dtype="float64")])
+    for scheme in ("xavier-normal", "uniform", "model"):
+        assert Initial(scheme).genomes(Network(model), root_seed(1)[None]).dtype == tf.float64

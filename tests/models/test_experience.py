@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers as kl
+
+from tests.models.architectures import CASES, subclassed
+from tests.models.plain import drawn
+from tfsm.errors import TfsmError
+from tfsm.models.experience import as_inputs
+
+
+def dense(**inputs: Any) -> keras.Model:
+    return keras.Sequential([keras.Input((3,), name="state", **inputs), kl.Dense(2)])
+
+
+@pytest.mark.parametrize(
+    "experience",
+    [drawn(4, 3), drawn(4, 3).tolist(), drawn(4, 3).astype(np.float64), tf.constant(drawn(4, 3)), (drawn(4, 3),)],
+)
+def test_an_array_in_any_guise_becomes_one_tensor_of_the_models_type(experience: Any) -> None:
+    (tensor,) = as_inputs(dense(), experience)
+    assert tensor.dtype == tf.float32
+    np.testing.assert_array_equal(tensor, drawn(4, 3))
+
+
+def test_whole_numbers_and_bools_are_numbers() -> None:
+    for array in (np.eye(3, dtype=int), np.eye(3, dtype=bool)):
+        np.testing.assert_array_equal(as_inputs(dense(), array)[0], np.eye(3))
+
+
+def test_the_models_type_is_kept() -> None:
+    assert as_inputs(dense(dtype="float64"), drawn(4, 3))[0].dtype == tf.float64
+    assert as_inputs(CASES["embedding"].build(), np.ones((2, 5)))[0].dtype == tf.int32
+
+
+def test_a_missing_last_axis_of_one_is_added_as_keras_does() -> None:
+    model = keras.Sequential([keras.Input((4, 1)), kl.SimpleRNN(2)])
+    assert as_inputs(model, drawn(5, 4))[0].shape == (5, 4, 1)
+
+
+def test_several_inputs_come_as_a_list_a_tuple_or_by_name() -> None:
+    model, a, b = CASES["two inputs"].build(), drawn(5, 4), drawn(5, 3)
+    for experience in ([a, b], (a, b), {x.name: y for x, y in zip(model.inputs, (a, b), strict=True)}):
+        for found, expected in zip(as_inputs(model, experience), (a, b), strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_names_are_put_in_the_models_order() -> None:
+    model = CASES["inputs by name"].build()
+    shapes = [tuple(x.shape) for x in as_inputs(model, {"b": drawn(5, 3), "a": drawn(5, 2)})]
+    assert shapes == [(5, *x.shape[1:]) for x in model.inputs]
+
+
+def test_a_subclassed_model_takes_what_it_is_given() -> None:
+    np.testing.assert_array_equal(as_inputs(subclassed(), drawn(4, 3))[0], drawn(4, 3))
+
+
+@pytest.mark.parametrize(
+    ("experience", "message"),
+    [
+        (np.zeros((0, 3)), "the experience is empty"),
+        (np.zeros((4, 2)), r"input 'state' of the model takes \[N, 3\], the experience has \[4, 2\]"),
+        (np.zeros(3), r"takes \[N, 3\], the experience has \[3\]"),
+        (np.zeros((4, 3, 1)), r"takes \[N, 3\], the experience has \[4, 3, 1\]"),
+        (1.0, "got a single number"),
+        ([[1.0, 2.0], [3.0]], "not an array"),
+        ("abc", "must be numbers, got an array of"),
+        ([["a", "b", "c"]], "must be numbers"),
+        (None, "must be numbers, got an array of object"),
+        (np.full((2, 3), np.nan), "NaN or infinite"),
+        ([[0.0, 1.0, np.inf]], "NaN or infinite"),
+        (np.full((2, 3), 1e300), "too large ones for float32"),
+        ((np.zeros((4, 3)), np.zeros((4, 3))), "takes 1 inputs, the experience has 2"),
+        ({"stat": np.zeros((4, 3))}, "the model's inputs are state; the experience has stat"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_what_would(experience: Any, message: str) -> None:
+    with pytest.raises(TfsmError, match=message):
+        as_inputs(dense(), experience)
+
+
+def test_inputs_that_go_together_must_be_equally_many() -> None:
+    with pytest.raises(TfsmError, match="differ in number: 5, 6"):
+        as_inputs(CASES["two inputs"].build(), [drawn(5, 4), drawn(6, 3)])

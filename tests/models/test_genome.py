@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers as kl
+
+from tests.models.architectures import CASES, Subclassed
+from tests.models.plain import drawn, run
+from tfsm.errors import TfsmError
+from tfsm.models.genome import Layout, flatten, unflatten
+
+
+class Unconfigured(keras.Model):
+    def __init__(self, units: int) -> None:
+        super().__init__()
+        self.out = kl.Dense(units)
+
+    def call(self, x: Any) -> Any:
+        return self.out(x)
+
+
+def values(variables: list[keras.Variable]) -> list[np.ndarray]:
+    return [variable.numpy().copy() for variable in variables]
+
+
+def same(mine: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_unflatten_makes_a_new_model_of_the_genome_and_flatten_gives_it_back(name: str) -> None:
+    model = CASES[name].build()
+    before = values(model.variables)
+    genome = drawn(len(flatten(model)), seed=3)
+    child = unflatten(model, genome)
+    assert child is not model
+    assert type(child) is type(model)
+    np.testing.assert_array_equal(flatten(child), genome)
+    assert same(values(model.variables), before)
+    assert not any(mine is theirs for mine in child.variables for theirs in model.variables)
+
+
+@pytest.mark.parametrize("name", ["dense", "lstm", "nested", "shared layer", "inputs by name", "subclassed", "dropout"])
+def test_a_new_model_does_what_the_old_one_does_with_its_weights(name: str) -> None:
+    model, inputs = CASES[name].build(), CASES[name].inputs
+    genome = drawn(len(flatten(model)), seed=3)
+    child = unflatten(model, genome)
+    for mine, theirs in zip(run(child, genome, inputs), run(model, genome, inputs), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_a_genome_is_the_trainable_variables_in_order_each_row_by_row() -> None:
+    model = keras.Sequential([keras.Input((2,)), kl.Dense(3), kl.Dense(1, use_bias=False)])
+    model.set_weights([np.float32([[0, 1, 2], [3, 4, 5]]), np.float32([6, 7, 8]), np.float32([[9], [10], [11]])])
+    np.testing.assert_array_equal(flatten(model), np.arange(12))
+    slots = Layout.of(model).slots
+    assert [(slot.offset, slot.shape, slot.size) for slot in slots] == [(0, (2, 3), 6), (6, (3,), 3), (9, (3, 1), 3)]
+    assert [slot.path.rsplit("/")[-1] for slot in slots] == ["kernel", "bias", "kernel"]
+
+
+def test_a_layout_cuts_genomes_into_the_variables_values() -> None:
+    layout = Layout.of(keras.Sequential([keras.Input((2,)), kl.Dense(3)]))
+    kernel, bias = layout.split(tf.reshape(tf.range(18.0), [2, 9]))
+    np.testing.assert_array_equal(kernel[1], [[9, 10, 11], [12, 13, 14]])
+    np.testing.assert_array_equal(bias, [[6, 7, 8], [15, 16, 17]])
+
+
+def test_whatever_is_not_trainable_is_carried_over() -> None:
+    model = keras.Sequential(
+        [keras.Input((3,)), kl.Dense(4), kl.BatchNormalization(), kl.Dropout(0.5), kl.Dense(2), kl.Dense(2)]
+    )
+    model.layers[3].trainable = False
+    for variable in model.non_trainable_variables:
+        if variable.dtype == "float32":
+            variable.assign(drawn(*variable.shape, seed=5))
+    child = unflatten(model, flatten(model) + 1)
+    assert len(child.non_trainable_variables) == len(model.non_trainable_variables) == 5
+    assert same(values(child.non_trainable_variables), values(model.non_trainable_variables))
+    assert [v.path for v in child.trainable_variables] == [v.path for v in model.trainable_variables]
+
+
+def test_frozen_layers_and_variables_are_no_part_of_a_genome_and_stay_frozen() -> None:
+    for name in ("frozen layers", "frozen variables"):
+        model = CASES[name].build()
+        size = sum(int(np.prod(v.shape)) for v in model.trainable_variables)
+        assert len(flatten(model)) == size < model.count_params()
+        child = unflatten(model, np.zeros(size))
+        assert [v.trainable for v in child.variables] == [v.trainable for v in model.variables]
+        assert same(values(child.non_trainable_variables), values(model.non_trainable_variables))
+
+
+def test_shared_layers_count_once_and_stay_shared() -> None:
+    model = CASES["shared layer"].build()
+    assert len(flatten(model)) == 3 * 3 + 3 + 3 * 2 + 2
+    assert len(unflatten(model, flatten(model)).trainable_variables) == 4
+
+
+def test_a_trained_model_can_be_copied() -> None:
+    model = keras.Sequential([keras.Input((3,)), kl.Dense(2)])
+    model.compile("adam", "mse", metrics=["mae"])
+    model.train_on_batch(drawn(4, 3), drawn(4, 2))
+    np.testing.assert_array_equal(flatten(unflatten(model, np.arange(8))), np.arange(8))
+
+
+def test_copying_turns_no_global_generator() -> None:
+    states = random.getstate(), np.random.get_state()[1].copy()  # noqa: NPY002
+    model = CASES["dropout"].build()
+    random.setstate(states[0])
+    unflatten(model, flatten(model))
+    assert random.getstate() == states[0]
+    np.testing.assert_array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
+
+
+def test_float64_stays_float64() -> None:
+    model = keras.Sequential([keras.Input((2,), dtype="float64"), kl.Dense(1, dtype="float64")])
+    genome = np.array([1 / 3, 1 / 7, 1 / 9])
+    assert flatten(model).dtype == np.float64
+    np.testing.assert_array_equal(flatten(unflatten(model, genome)), genome)
+
+
+@pytest.mark.parametrize("shape", [(0,), (8,), (10,), (9, 1), (1, 9), ()])
+def test_a_genome_of_the_wrong_size_is_refused(shape: tuple[int, ...]) -> None:
+    model = keras.Sequential([keras.Input((2,)), kl.Dense(3)])
+    with pytest.raises(TfsmError, match=r"a vector of 9 numbers, got an array of shape \("):
+        unflatten(model, np.zeros(shape))
+
+
+def test_an_unbuilt_model_is_refused() -> None:
+    for model in (keras.Sequential([kl.Dense(3)]), Subclassed()):
+        with pytest.raises(TfsmError, match="is not built"):
+            flatten(model)
+
+
+def test_a_model_without_trainable_variables_is_refused() -> None:
+    model = keras.Sequential([keras.Input((2,)), kl.Dense(3)])
+    model.trainable = False
+    for bare in (model, keras.Sequential([keras.Input((2,)), kl.Flatten()])):
+        with pytest.raises(TfsmError, match="no trainable variables"):
+            flatten(bare)
+
+
+def test_what_is_no_model_is_refused() -> None:
+    with pytest.raises(TfsmError, match="expected a Keras model, got Dense"):
+        flatten(kl.Dense(3))
+
+
+def test_a_subclassed_model_that_keras_cannot_make_again_is_refused_with_advice() -> None:
+    model = Unconfigured(3)
+    model(drawn(1, 2))
+    assert len(flatten(model)) == 9
+    with pytest.raises(TfsmError, match=r"cannot be copied: give its class Unconfigured a get_config\(\)"):
+        unflatten(model, np.zeros(9))
