@@ -15,7 +15,6 @@ from tfsm.contracts import Domain, Mutation, Selection
 from tfsm.errors import TfsmError
 from tfsm.evolution.mapping import mutated
 from tfsm.evolution.records import Observer
-from tfsm.experiments.directory import free_directory
 from tfsm.experiments.parts import build_part
 from tfsm.experiments.result import Result
 from tfsm.experiments.run import run_experiment
@@ -157,7 +156,7 @@ def evolve(
 
     Args:
         domain: the domain's name, or a domain of your own.
-        model: a network to start from instead of the domain's own.
+        model: a network to use instead of the domain's own; with `init="model"` its weights are where all start.
         mutation: the operator's name, or an operator of your own.
         intensity: the operator's intensity.
         selection: the selection scheme's name, or a scheme of your own.
@@ -198,8 +197,8 @@ def evolve(
         sets=[f"{key}={'none' if value is None else value}" for key, value in options.items()],
         config=Path(config) if config is not None else None,
     )
-    directory = free_directory(Path(out), "") if out is not None else None
-    return run_experiment(plugins, resolved, model=model, directory=directory, observers=observers)
+    where = Path(out) if out is not None else None
+    return run_experiment(plugins, resolved, model=model, out=where, keep=out is not None, observers=observers)
 
 
 def check_intensity(intensity: float) -> None:

@@ -55,15 +55,34 @@ class Mutation(Protocol):
 
     Written for one genome: the engine maps it over a batch. An operator made of functions that broadcast over
     leading axes (all of `tfsm.kernels` do) sets `batched = True` and gets `[B, ...]` at once, which is faster.
-    Randomness comes from `seed` alone.
+    Randomness comes from `seed` alone. An operator that differentiates the network says so by `needs_gradient = True`;
+    a network without a gradient is then refused before the run.
     """
 
     batched: ClassVar[bool] = False
+    """Whether it takes many genomes at once. Like `needs_gradient`, False where an operator does not say."""
 
     def __call__(
         self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor
     ) -> Tensor | Child:
         """Return the child of a parent `[P]` that saw `experience`, tensors `[I, ...]`."""
+        ...
+
+
+@runtime_checkable
+class Reusable(Mutation, Protocol):
+    """An operator that divides noise by a sensitivity, which the engine may keep for a parent's next child."""
+
+    def reusable(self, available: int) -> bool:
+        """Say whether the sensitivity is the same for every child of a parent that had so many experiences."""
+        ...
+
+    def sensitivity(self, network: Network, genome: Tensor, experience: Nest, direction: Tensor) -> Tensor:
+        """Return the raw sensitivity `[B, P]`, before any guard."""
+        ...
+
+    def child(self, network: Network, parent: Tensor, sensitivity: Tensor, intensity: Tensor, seed: Tensor) -> Tensor:
+        """Return the child that a call would, from a sensitivity that is known already."""
         ...
 
 
@@ -102,4 +121,4 @@ class Selection(Protocol):
         ...
 
 
-__all__ = ["Child", "Choice", "Domain", "Evaluation", "Mutation", "Nest", "Selection", "Tensor"]
+__all__ = ["Child", "Choice", "Domain", "Evaluation", "Mutation", "Nest", "Reusable", "Selection", "Tensor"]

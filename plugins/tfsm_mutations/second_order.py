@@ -27,6 +27,10 @@ class SafeMutationSecondOrder(SecondOrderOptions, ShapedNoise):
         """Return the raw sensitivity along the direction as it is given."""
         return second_order_sensitivity(network, genome, experience, direction)
 
+    def reusable(self, available: int) -> bool:
+        """Say no: the sensitivity depends on the perturbation."""
+        return False
+
     def direction(self, noise: Tensor) -> Tensor:
         """Return the perturbation, or its unit vector."""
         if not self.unit_direction:

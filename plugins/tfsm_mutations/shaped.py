@@ -30,9 +30,20 @@ class ShapedNoise(GradientOptions):
         noise_seed, sample_seed = split(seed, 2)
         seen = sample_experiences(experience, self.experiences, sample_seed, replacement=self.replacement)
         noise = intensity * gaussian(noise_seed, network.size, network.dtype)
-        sensitivity = self.sensitivity(network, parent, seen, self.direction(noise))
-        return parent + clipped(noise / bounded(sensitivity, self.zero, self.floor), self.max_change)
+        return self._divided(parent, noise, self.sensitivity(network, parent, seen, self.direction(noise)))
+
+    def reusable(self, available: int) -> bool:
+        """Say whether the sensitivity is the same for every child of a parent that had so many experiences."""
+        return not self.replacement and self.experiences >= available
+
+    def child(self, network: Network, parent: Tensor, sensitivity: Tensor, intensity: Tensor, seed: Tensor) -> Tensor:
+        """Return the child that a call would, from a sensitivity that is known already."""
+        noise_seed, _ = split(seed, 2)
+        return self._divided(parent, intensity * gaussian(noise_seed, network.size, network.dtype), sensitivity)
 
     def direction(self, noise: Tensor) -> Tensor:
         """Return the direction to measure along, from the perturbation to come."""
         return noise
+
+    def _divided(self, parent: Tensor, noise: Tensor, sensitivity: Tensor) -> Tensor:
+        return parent + clipped(noise / bounded(sensitivity, self.zero, self.floor), self.max_change)

@@ -127,7 +127,8 @@ class Searching:
 
 
 @pytest.mark.parametrize(
-    ("operator", "kind", "lanes"), [(Shaped, "dense", 1), (Shaped, "rnn", 3), (Shaped, "mapped", 3), (Searching, "dense", 3)]
+    ("operator", "kind", "lanes"),
+    [(Shaped, "dense", 1), (Shaped, "rnn", 3), (Shaped, "mapped", 3), (Searching, "dense", 3)],
 )
 def test_an_operator_for_one_genome_is_mapped_over_many(operator: Any, kind: str, lanes: int) -> None:
     middle = {"dense": [], "rnn": [kl.SimpleRNN(3)], "mapped": [kl.LayerNormalization()]}[kind]

@@ -63,7 +63,8 @@ def test_xavier_gives_every_kernel_its_variance_and_leaves_the_rest(network: Net
 
 
 @pytest.mark.parametrize(
-    ("scheme", "scale", "spread"), [("normal", None, 0.01), ("normal", 2.0, 2.0), ("uniform", None, 0.1), ("uniform", 0.22, 0.22)]
+    ("scheme", "scale", "spread"),
+    [("normal", None, 0.01), ("normal", 2.0, 2.0), ("uniform", None, 0.1), ("uniform", 0.22, 0.22)],
 )
 def test_normal_and_uniform_draw_every_weight_alike_biases_too(
     network: Network, scheme: str, scale: float | None, spread: float

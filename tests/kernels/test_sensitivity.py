@@ -14,6 +14,8 @@ from tfsm.kernels.sensitivity import abs_sensitivity, hessian_product, second_or
 class Given:
     """A network whose Jacobian is its input: `y_nrk = f(sum_p x_nrkp w_p)` for inputs `[B, N, R, K, P]`."""
 
+    tapped = False
+
     def __init__(self, bend: Callable[[tf.Tensor], tf.Tensor] = tf.identity) -> None:
         self.bend = bend
 

@@ -26,9 +26,7 @@ class Case:
     """Whether Keras takes seconds to map it, so that one way of giving inputs must do."""
 
 
-def sequential(
-    shape: tuple[int, ...], *made: Callable[[], keras.layers.Layer], ways: str, heavy: bool = False
-) -> Case:
+def sequential(shape: tuple[int, ...], *made: Callable[[], keras.layers.Layer], ways: str, heavy: bool = False) -> Case:
     x = drawn(N, *shape)
     return Case(lambda: keras.Sequential([keras.Input(shape), *(make() for make in made)]), [x], ways, heavy)
 
@@ -155,7 +153,9 @@ CASES: dict[str, Case] = {
     ),
     "batch normalization": sequential((3,), lambda: kl.Dense(4), lambda: kl.BatchNormalization(), ways="nm"),
     "layer normalization": sequential((3,), lambda: kl.Dense(4), lambda: kl.LayerNormalization(), ways="nm"),
-    "residual": functional((4,), ways="nnfn")(lambda x: kl.Dense(2)(kl.Add()([kl.Dense(4, "tanh")(kl.Dense(4)(x)), x]))),
+    "residual": functional((4,), ways="nnfn")(
+        lambda x: kl.Dense(2)(kl.Add()([kl.Dense(4, "tanh")(kl.Dense(4)(x)), x]))
+    ),
     "two inputs": functional((4,), (3,), ways="nnf")(lambda a, b: kl.Dense(2)(a) - kl.Dense(2)(b)),
     "inputs by name": Case(by_name, [drawn(N, 2), drawn(N, 3, seed=1)], "nfn"),
     "two outputs": functional((4,), ways="nn")(lambda x: [kl.Dense(2)(x), kl.Dense(3, "sigmoid")(x)]),

@@ -67,7 +67,11 @@ SPECS: dict[str, tuple[tuple[int, ...], list[Callable[..., Any]], list[ref.Layer
         [functools.partial(kl.LSTM, 2), functools.partial(kl.Dense, 2)],
         [ref.lstm(2), ref.dense(2)],
     ),
-    "lstm, every time a row": ((4, 2), [functools.partial(kl.LSTM, 2, return_sequences=True)], [ref.lstm(2, sequences=True)]),
+    "lstm, every time a row": (
+        (4, 2),
+        [functools.partial(kl.LSTM, 2, return_sequences=True)],
+        [ref.lstm(2, sequences=True)],
+    ),
     "conv2d": (
         (6, 5, 2),
         [
@@ -96,7 +100,11 @@ def sensitivity(name: str, of: Case, direction: np.ndarray | None = None) -> np.
     """Return what an operator measures of the case's genome."""
     along = np.ones_like(of.genome) if direction is None else direction
     inputs = tf.constant(of.inputs[None])
-    return operator(name).sensitivity(of.network, tf.constant(of.genome[None]), inputs, tf.constant(along[None])).numpy()[0]
+    return (
+        operator(name)
+        .sensitivity(of.network, tf.constant(of.genome[None]), inputs, tf.constant(along[None]))
+        .numpy()[0]
+    )
 
 
 def noise_of(seed: int, size: int) -> np.ndarray:
@@ -110,6 +118,4 @@ def children(
     """Mutate genomes `[B, P]` that saw `[B, N, ...]` or `[1, N, ...]`, as the engine does but eagerly."""
     genomes = tf.constant(genomes, network.dtype)
     seed = tf.stack([root_seed(s) for s in seeds])
-    return mutated(
-        operator(name, **options), network, genomes, inputs, tf.constant(intensity, network.dtype), seed
-    )
+    return mutated(operator(name, **options), network, genomes, inputs, tf.constant(intensity, network.dtype), seed)

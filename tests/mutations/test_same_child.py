@@ -41,7 +41,10 @@ def drawn(network: Network, lanes: int) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def mutate(name: str, network: Network, **how: Any) -> Callable[..., tf.Tensor]:
-    part, intensity = operator(name, experiences=EXPERIENCES) if name != "control" else operator(name), tf.constant(0.02)
+    part, intensity = (
+        operator(name, experiences=EXPERIENCES) if name != "control" else operator(name),
+        tf.constant(0.02),
+    )
     return tf.function(lambda g, x, s: mutated(part, network, g, x, intensity, s).genome, **how)
 
 

@@ -65,9 +65,11 @@ def run(
 ) -> None:
     """Evolve networks for a domain with a mutation operator."""
     # Cheap checks come before TensorFlow is imported, which takes seconds.
+    from tfsm.cli.tensorflow import import_for, import_quietly
     from tfsm.experiments.settings import resolve
 
     plugins = context(ctx, disable_plugin).plugins()
+    import_for(plugins.domains[domain], plugins.mutations[mutation])
     overrides = {
         "intensity": intensity,
         "selection": selection,
@@ -80,17 +82,14 @@ def run(
 
     from tfsm.cli.interrupt import Interrupt
     from tfsm.cli.progress import progress_of
-    from tfsm.cli.tensorflow import import_quietly
-
     with Interrupt() as interrupt, progress_of(resolved.settings, quiet=quiet) as progress:
         import_quietly()
-        from tfsm.experiments.directory import free_directory
         from tfsm.experiments.run import run_experiment
 
         result = run_experiment(
             plugins,
             resolved,
-            directory=free_directory(out_, f"{domain}-{mutation}"),
+            out=out_,
             command=["tfsm", *sys.argv[1:]],
             observers=[progress],
             stop=interrupt.asked,

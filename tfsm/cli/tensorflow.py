@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 
+from tfsm.errors import TfsmError
+from tfsm.registry import Entry
+
 
 def import_quietly() -> None:
     """Import TensorFlow with its start-up notices off, unless the user has asked for a level of his own."""
+    backend = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    if backend != "tensorflow":
+        raise TfsmError(f"KERAS_BACKEND is {backend!r}: tfsm runs on Keras' TensorFlow backend only; unset it")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # The notices come before the level is looked at, straight to the file descriptor.
     with open(os.devnull, "w") as nowhere:
@@ -19,3 +25,9 @@ def import_quietly() -> None:
         finally:
             os.dup2(kept, 2)
             os.close(kept)
+
+
+def import_for(*entries: Entry) -> None:
+    """Import TensorFlow now if a part must be imported to be asked for its options."""
+    if any(entry.options is None for entry in entries):
+        import_quietly()

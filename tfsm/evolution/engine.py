@@ -12,7 +12,9 @@ from tfsm.evolution.evaluating import Evaluator
 from tfsm.evolution.initial import Initial
 from tfsm.evolution.mapping import chosen, mutated
 from tfsm.evolution.plan import Plan
+from tfsm.evolution.reuse import Reuse, can_reuse
 from tfsm.evolution.state import State
+from tfsm.evolution.traced import Traced
 from tfsm.kernels.divergence import divergence
 from tfsm.kernels.noise import fold, root_seed, split
 from tfsm.models.network import Network
@@ -63,10 +65,11 @@ class Engine:
         # Whatever the plan: a few hundred tiny operations that would each cost more than they do.
         self._draw = tf.function(self._drawn, jit_compile=True)
         self._seeds = tf.function(self._seeded, jit_compile=True, autograph=False)
+        self._reuse: Reuse | None = None
         self.state = self._allocate(population)
-        self.begin = tf.function(self._repeated(self._begin), autograph=False)
-        self.advance = tf.function(self._repeated(self._advance), autograph=False)
-        self.probe = tf.function(self._probe, autograph=False)
+        self.begin = Traced(self._repeated(self._begin))
+        self.advance = Traced(self._repeated(self._advance))
+        self.probe = Traced(self._probe)
 
     def reset(self, first_run: int) -> None:
         """Make ready for the runs from `first_run` on."""
@@ -74,13 +77,17 @@ class Engine:
         self.state.clear()
 
     def _allocate(self, population: int) -> State:
-        lanes = self.plan.width
-        template = self._evaluate.template(tf.zeros([lanes, self.network.size], self.network.dtype), _seeds_of(lanes))
-        parents = tf.TensorSpec([lanes, self.network.size], self.network.dtype)
+        lanes, size, dtype = self.plan.width, self.network.size, self.network.dtype
+        template = self._evaluate.template(tf.zeros([lanes, size], dtype), _seeds_of(lanes))
         seen = tf.nest.map_structure(lambda s: tf.TensorSpec([lanes, *s.shape], s.dtype), template.experience)
-        child = self._mutate.get_concrete_function(parents, seen, tf.TensorSpec([lanes, 2], tf.int32))
-        names = sorted(child.structured_outputs.diagnostics)
-        return State(lanes, population, self.network.size, self.network.dtype, template, names)
+        observed = tf.function(self._domain.observe).get_concrete_function(seen).structured_outputs
+        names: list[str] = []
+        if self.plan.reuse and can_reuse(self._mutation, tf.nest.flatten(observed)[0].shape[1]):
+            self._reuse = Reuse(self.network, self._domain, self._mutation, self.plan)
+        else:
+            parents, seeds = tf.TensorSpec([lanes, size], dtype), tf.TensorSpec([lanes, 2], tf.int32)
+            names = sorted(self._mutate.get_concrete_function(parents, seen, seeds).structured_outputs.diagnostics)
+        return State(lanes, population, size, dtype, template, names, reuse=self._reuse is not None)
 
     def _repeated(self, step: Callable[[Tensor, Tensor], None]) -> Callable[[Tensor, Tensor, Tensor], None]:
         def body(i: Tensor, lanes: Tensor, budget: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -97,7 +104,7 @@ class Engine:
         slots, live = self._live(lanes, budget)
         draw_seed, evaluate_seed = self._seeds(self._first_run + lanes, slots)
         genomes = self._initial.genomes(self.network, draw_seed)
-        found = self._evaluate(genomes, evaluate_seed)
+        found = self._evaluate(genomes, evaluate_seed, live)
         fitness = _worst_if_broken(found.fitness)
         self._record(lanes, live, live, slots, genomes, found._replace(fitness=fitness))
 
@@ -107,9 +114,8 @@ class Engine:
         choice, mutate_seed, evaluate_seed = self._draw(
             self.state.fitness.sparse_read(lanes), self._first_run + lanes, done
         )
-        parents, experience = self.state.individuals(lanes, choice.parent)
-        child = self._mutate(parents, experience, mutate_seed)
-        found = self._evaluate(child.genome, evaluate_seed)
+        _, _, child = self._children(lanes, choice.parent, mutate_seed)
+        found = self._evaluate(child.genome, evaluate_seed, live)
         fitness = _worst_if_broken(found.fitness)
         parent_fitness = self.state.fitness.gather_nd(tf.stack([lanes, choice.parent], axis=-1))
         replaced = self.state.fitness.gather_nd(tf.stack([lanes, choice.replaced], axis=-1))
@@ -125,11 +131,18 @@ class Engine:
             # Evaluation numbers below zero are never run, so these children are nobody's.
             number = -1 - (PROBES * self.state.evaluations.sparse_read(lanes) + i)
             choice, mutate_seed, _ = self._draw(self.state.fitness.sparse_read(lanes), self._first_run + lanes, number)
-            parents, experience = self.state.individuals(lanes, choice.parent)
-            child = self._mutate(parents, experience, mutate_seed)
+            parents, experience, child = self._children(lanes, choice.parent, mutate_seed)
             seen = self._domain.observe(experience)
             total += divergence(self.network.rows(parents, seen), self.network.rows(child.genome, seen))
         return total / PROBES
+
+    def _children(self, lanes: Tensor, slots: Tensor, seed: Tensor) -> tuple[Tensor, Nest, Child]:
+        """Return one individual of each run, what it saw, and a child of it."""
+        parents, experience = self.state.individuals(lanes, slots)
+        if self._reuse is None:
+            return parents, experience, self._mutate(parents, experience, seed)
+        genomes = self._reuse.children(self.state, lanes, slots, parents, experience, self._intensity, seed)
+        return parents, experience, Child(genomes, {})
 
     def _live(self, lanes: Tensor, budget: Tensor) -> tuple[Tensor, Tensor]:
         done = self.state.evaluations.sparse_read(lanes)
@@ -181,11 +194,13 @@ class Engine:
         )
         finite = tf.math.is_finite(found.fitness)
         solves = live & found.solved & finite
+        best = state.best_fitness.sparse_read(lanes)
+        better = live & finite & (found.fitness > best)
         # Whoever solves is the champion, whatever its fitness.
-        leads = solves | (live & finite & (found.fitness > state.best_fitness.sparse_read(lanes)))
-        leading = only(leads)
+        leading = only(solves | better)
         state.champion.scatter_nd_update(leading(lanes)[:, None], leading(genomes))
-        state.best_fitness.scatter_nd_update(leading(lanes)[:, None], leading(found.fitness))
+        state.champion_fitness.scatter_nd_update(leading(lanes)[:, None], leading(found.fitness))
+        state.best_fitness.scatter_nd_update(lanes[:, None], tf.where(better, found.fitness, best))
         state.solved.scatter_nd_update(lanes[:, None], state.solved.sparse_read(lanes) | solves)
         state.evaluations.scatter_nd_add(lanes[:, None], tf.cast(live, tf.int32))
 

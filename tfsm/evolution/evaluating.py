@@ -27,9 +27,9 @@ class Evaluator:
         self._template: Evaluation | None = None
         self._call = tf.function(self._traced if self._compiled else self._hosted, jit_compile=jit and self._compiled)
 
-    def __call__(self, genomes: Tensor, seed: Tensor) -> Evaluation:
-        """Evaluate genomes `[B, P]` with seeds `[B, 2]`."""
-        return self._call(genomes, seed)
+    def __call__(self, genomes: Tensor, seed: Tensor, live: Tensor) -> Evaluation:
+        """Evaluate genomes `[B, P]` with seeds `[B, 2]`; what is said of those not `live` does not matter."""
+        return self._call(genomes, seed) if self._compiled else self._call(genomes, seed, live)
 
     def template(self, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Return the shapes and types of what comes back, as `tf.TensorSpec`s without the genomes' axis."""
@@ -44,15 +44,20 @@ class Evaluator:
     def _traced(self, genomes: Tensor, seed: Tensor) -> Evaluation:
         return self._checked(self._domain.evaluate(self._network, genomes, seed))
 
-    def _hosted(self, genomes: Tensor, seed: Tensor) -> Evaluation:
+    def _hosted(self, genomes: Tensor, seed: Tensor, live: Tensor) -> Evaluation:
         assert self._template is not None, "template() comes first"
         leaves = tf.nest.flatten(self._template)
 
-        def host(own: np.ndarray, seeds: np.ndarray) -> list[np.ndarray]:
-            found = self._checked(self._domain.evaluate(self._network, own, seeds))
-            return [np.asarray(leaf) for leaf in tf.nest.flatten(found)]
+        def host(own: np.ndarray, seeds: np.ndarray, wanted: np.ndarray) -> list[np.ndarray]:
+            # A simulator is dear: lanes that have ended are not worth a call.
+            blank = [np.zeros([len(own), *leaf.shape[1:]], leaf.dtype.as_numpy_dtype) for leaf in leaves]
+            if wanted.any():
+                found = self._checked(self._domain.evaluate(self._network, own[wanted], seeds[wanted]))
+                for whole, part in zip(blank, tf.nest.flatten(found), strict=True):
+                    whole[wanted] = part
+            return blank
 
-        flat = tf.numpy_function(host, [genomes, seed], [leaf.dtype for leaf in leaves])
+        flat = tf.numpy_function(host, [genomes, seed, live], [leaf.dtype for leaf in leaves])
         for got, leaf in zip(flat, leaves, strict=True):
             got.set_shape([genomes.shape[0], *leaf.shape[1:]])
         return tf.nest.pack_sequence_as(self._template, flat)

@@ -150,6 +150,7 @@ class Loop:
             solved=bool(state.solved.numpy()[lane]),
             evaluations=int(state.evaluations.numpy()[lane]),
             best_fitness=float(state.best_fitness.numpy()[lane]),
+            champion_fitness=float(state.champion_fitness.numpy()[lane]),
             champion=state.champion.gather_nd([[lane]]).numpy()[0],
         )
         self._results.append(result)

@@ -21,6 +21,8 @@ class Plan:
     width: int
     least_width: int
     why: str
+    reuse: bool = False
+    """Whether there is room to keep sensitivities for a parent's next child."""
     note: str = ""
     """What the user should know, such as that fewer runs share a batch than he asked for."""
 
@@ -41,6 +43,7 @@ def make_plan(
     compile: Compile = "auto",
     memory: float = 4.0,
     width: int | None = None,
+    reuse: bool = True,
 ) -> Plan:
     """Decide how to run.
 
@@ -52,6 +55,7 @@ def make_plan(
         compile: "xla" or "graph" to insist on one.
         memory: GiB that the populations may take.
         width: runs in lock step, if the user insists.
+        reuse: whether sensitivities may be kept; they take as much memory as the populations, and are the first to go.
     """
     jit, why = _jit(network, compile)
     # XLA drops a batch axis of one and then sums in another order; two lanes keep a lone run the same run.
@@ -66,7 +70,8 @@ def make_plan(
             f"{chosen} of {runs} runs at a time: a population takes {a_run / _GIB:.2f} GiB and engine.memory is "
             f"{memory:g} GiB"
         )
-    return Plan(jit=jit, width=max(least, chosen), least_width=least, why=why, note=note)
+    room = reuse and 2 * a_run * max(least, chosen) <= memory * _GIB
+    return Plan(jit=jit, width=max(least, chosen), least_width=least, why=why, reuse=room, note=note)
 
 
 def _jit(network: Network, compile: Compile) -> tuple[bool, str]:

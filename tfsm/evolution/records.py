@@ -18,19 +18,26 @@ class RunResult:
     evaluations: int
     """Evaluations to the solution, or spent."""
     best_fitness: float
+    """The highest fitness seen."""
+    champion_fitness: float
+    """The champion's; lower than the best where whoever solved the task was not the fittest."""
     champion: np.ndarray = field(repr=False)
     """The genome that solved the task, or the best one seen."""
 
     def summary(self) -> dict[str, Any]:
         """Return what the JSON summary says of this run; a fitness that is not finite becomes null."""
-        best = self.best_fitness if np.isfinite(self.best_fitness) else None
         return {
             "run": self.run,
             "seed": self.seed,
             "solved": self.solved,
             "evaluations": self.evaluations,
-            "best_fitness": best,
+            "best_fitness": _finite(self.best_fitness),
+            "champion_fitness": _finite(self.champion_fitness),
         }
+
+
+def _finite(number: float) -> float | None:
+    return number if np.isfinite(number) else None
 
 
 @dataclass(frozen=True)

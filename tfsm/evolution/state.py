@@ -22,10 +22,19 @@ class State:
         dtype: the genomes' type.
         template: what an evaluation gives for one genome, as `tf.TensorSpec`s.
         diagnostics: the names of what the operator reports.
+        reuse: whether to keep each individual's sensitivity.
     """
 
     def __init__(
-        self, runs: int, population: int, size: int, dtype: tf.DType, template: Evaluation, diagnostics: Sequence[str]
+        self,
+        runs: int,
+        population: int,
+        size: int,
+        dtype: tf.DType,
+        template: Evaluation,
+        diagnostics: Sequence[str],
+        *,
+        reuse: bool = False,
     ) -> None:
         def variable(shape: Sequence[int], kind: tf.DType) -> tf.Variable:
             return tf.Variable(tf.zeros(shape, kind), trainable=False)
@@ -36,7 +45,11 @@ class State:
         self.experience: Nest = tf.nest.map_structure(
             lambda spec: variable([runs, population, *spec.shape], spec.dtype), template.experience
         )
+        kept = [runs, population] if reuse else [0, 0]
+        self.sensitivity = variable([*kept, size], dtype)
+        self.measured = variable(kept, tf.bool)
         self.champion = variable([runs, size], dtype)
+        self.champion_fitness = variable([runs], tf.float32)
         self.best_fitness = variable([runs], tf.float32)
         self.solved = variable([runs], tf.bool)
         self.evaluations = variable([runs], tf.int32)
@@ -46,10 +59,11 @@ class State:
 
     def clear(self) -> None:
         """Forget everything, ready for another group of runs."""
-        for table in (self.fitness, self.best_fitness, self.baseline):
+        for table in (self.fitness, self.champion_fitness, self.best_fitness, self.baseline):
             table.assign(tf.fill(table.shape, float("-inf")))
         self.solved.assign(tf.zeros_like(self.solved))
         self.evaluations.assign(tf.zeros_like(self.evaluations))
+        self.measured.assign(tf.zeros_like(self.measured))
         self.clear_tallies()
 
     def clear_tallies(self) -> None:
@@ -76,4 +90,6 @@ class State:
         place = tf.stack([lanes, slots], axis=-1)
         self.genomes.scatter_nd_update(place, genomes)
         self.fitness.scatter_nd_update(place, fitness)
+        if self.measured.shape[0]:
+            self.measured.scatter_nd_update(place, tf.zeros_like(slots, tf.bool))
         tf.nest.map_structure(lambda v, new: v.scatter_nd_update(place, new), self.experience, experience)

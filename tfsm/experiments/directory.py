@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import platform
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,19 +29,27 @@ class RunDirectory(Silent):
     """Writes a run directory as an observer of the run.
 
     Args:
-        path: the directory; made here, and never one that has something in it.
+        path: the directory, claimed before.
         resolved: the settings and where they came from.
         model: the network, which champions are saved as.
         command: the command line.
         plan: how the run is compiled, for the record.
+        objects: parts that came ready made, in words, for the record.
     """
 
     def __init__(
-        self, path: Path, resolved: Resolved, model: keras.Model, *, command: list[str], plan: dict[str, Any]
+        self,
+        path: Path,
+        resolved: Resolved,
+        model: keras.Model,
+        *,
+        command: list[str],
+        plan: dict[str, Any],
+        objects: dict[str, str],
     ) -> None:
         self.path = path
         self._model = model
-        _make(path / CHAMPIONS)
+        (path / CHAMPIONS).mkdir()
         self._record: dict[str, Any] = {
             "status": "running",
             "command": command,
@@ -48,6 +58,7 @@ class RunDirectory(Silent):
             "seed": resolved.settings.seed,
             "settings": resolved.settings.as_dict(),
             "sources": resolved.sources,
+            "objects": objects,
             "plan": plan,
             "versions": _versions(),
             "runs": [],
@@ -89,31 +100,35 @@ class RunDirectory(Silent):
         os.replace(draft, self.path / RECORD)
 
 
-def free_directory(wanted: Path | None, name: str) -> Path:
-    """Return a directory that holds nothing yet: the wanted one, or a new one below `runs`.
+def check_free(wanted: Path | None) -> None:
+    """Refuse a directory that has something in it."""
+    if wanted is not None and wanted.exists() and (not wanted.is_dir() or any(wanted.iterdir())):
+        raise TfsmError(f"{wanted}: already there, and an earlier run is never overwritten: choose another --out")
+
+
+def claim(wanted: Path | None, name: str) -> Path:
+    """Make a directory that nobody else has, and return it: the wanted one, or a new one below `runs`.
 
     Args:
         wanted: what the user asked for; an error if it has something in it.
         name: what to call a new one, before the time.
     """
-    if wanted is not None:
-        if wanted.exists() and (not wanted.is_dir() or any(wanted.iterdir())):
-            raise TfsmError(f"{wanted}: already there, and an earlier run is never overwritten: choose another --out")
-        return wanted
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    base = Path("runs") / f"{name}-{stamp}"
-    path, count = base, 1
-    while path.exists():
-        count += 1
-        path = base.with_name(f"{base.name}-{count}")
-    return path
-
-
-def _make(path: Path) -> None:
+    check_free(wanted)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        if wanted is not None:
+            wanted.mkdir(parents=True, exist_ok=True)
+            return wanted
+        base = Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+        base.parent.mkdir(exist_ok=True)
+        for count in itertools.count(1):
+            path = base if count == 1 else base.with_name(f"{base.name}-{count}")
+            # Making it is the only way to be sure that it is ours: another run may start in the same second.
+            with suppress(FileExistsError):
+                path.mkdir()
+                return path
     except OSError as error:
-        raise TfsmError(f"{path}: cannot make the run directory: {error.strerror}") from error
+        raise TfsmError(f"{wanted or 'runs'}: cannot make the run directory: {error.strerror}") from error
+    raise AssertionError("unreachable: the numbers do not end")
 
 
 def _now() -> str:

@@ -13,10 +13,10 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.evolution.loop import Loop
 from tfsm.evolution.records import Observer
-from tfsm.experiments.directory import RunDirectory
+from tfsm.experiments.directory import RunDirectory, check_free, claim
 from tfsm.experiments.parts import build_engine
 from tfsm.experiments.result import Result
-from tfsm.experiments.settings import Resolved
+from tfsm.experiments.settings import Resolved, Settings
 from tfsm.plugins import Plugins
 
 
@@ -25,7 +25,8 @@ def run_experiment(
     resolved: Resolved,
     *,
     model: keras.Model | None = None,
-    directory: Path | None = None,
+    out: Path | None = None,
+    keep: bool = True,
     command: Sequence[str] = (),
     observers: Sequence[Observer] = (),
     stop: Callable[[], bool] = lambda: False,
@@ -37,22 +38,30 @@ def run_experiment(
         plugins: where the parts come from.
         resolved: the settings.
         model: a network to use instead of the domain's own.
-        directory: where to write; nothing is written if None.
+        out: where to write; a new directory below `runs` if None.
+        keep: whether to write anything at all.
         command: the command line, for the record.
         observers: who else is told.
         stop: True ends early, with everything kept.
         notify: told what the user should know before the start.
     """
     settings = resolved.settings
+    check_free(out)
     engine = build_engine(plugins, settings, model=model)
     if engine.plan.note:
         notify(engine.plan.note)
     began = time.perf_counter()
     # The directory comes after everything that can be wrong, so that a mistake leaves nothing behind.
-    record = None
-    if directory is not None:
+    record = directory = None
+    if keep:
+        directory = claim(out, f"{settings.domain}-{settings.mutation}")
         record = RunDirectory(
-            directory, resolved, engine.network.model, command=list(command), plan=asdict(engine.plan)
+            directory,
+            resolved,
+            engine.network.model,
+            command=list(command),
+            plan=asdict(engine.plan),
+            objects=_objects(plugins, settings),
         )
     everybody = [*observers] if record is None else [record, *observers]
     loop = Loop(
@@ -84,6 +93,16 @@ def run_experiment(
         interrupted=loop.interrupted,
         model=engine.network.model,
     )
+
+
+def _objects(plugins: Plugins, settings: Settings) -> dict[str, str]:
+    """Return the parts that came ready made, with options that no setting tells of."""
+    chosen = {
+        "domain": plugins.domains[settings.domain],
+        "mutation": plugins.mutations[settings.mutation],
+        "selection": plugins.selections[settings.selection],
+    }
+    return {kind: repr(entry.part) for kind, entry in chosen.items() if entry.part is not None}
 
 
 def _one_line(error: BaseException) -> str:

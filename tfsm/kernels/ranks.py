@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol
 
 import tensorflow as tf
@@ -22,6 +22,17 @@ class Rows(Protocol):
 
     def rows_each(self, genomes: Tensor, inputs: Nest) -> Tensor:
         """Return `[B * N, R, K]` for genomes `[B * N, P]`, each of which sees one input."""
+        ...
+
+    @property
+    def tapped(self) -> bool:
+        """Whether `rows_tapped` can be had."""
+        ...
+
+    def rows_tapped(
+        self, genomes: Tensor, inputs: Nest, watch: Callable[[Tensor], None]
+    ) -> tuple[Tensor, list[Tensor], Callable[[Sequence[Tensor]], Tensor]]:
+        """Return rows `[B, I, K]`, deltas, and a function from their gradients to absolute gradients `[B, P]`."""
         ...
 
 

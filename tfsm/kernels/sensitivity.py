@@ -36,21 +36,48 @@ def sum_sensitivity(network: Rows, genomes: Tensor, inputs: Nest) -> Tensor:
 
 @either_rank
 def abs_sensitivity(network: Rows, genomes: Tensor, inputs: Nest) -> Tensor:
-    """Return SM-G-ABS's sensitivity `[B, P]`, by giving each experience a copy of its genome."""
-    size = genomes.shape[-1]
+    """Return SM-G-ABS's sensitivity `[B, P]`, exactly.
+
+    Where every layer tells what its weights are multiplied by, a backward pass an output row suffices: for a dense
+    layer the sum over experiences of `|a_i d_i^T|` is `|A|^T |D|`. Elsewhere each experience gets a copy of its genome.
+    """
     count = tf.nest.flatten(inputs)[0].shape[1]
+    gradients = _tapped_gradients if network.tapped else _copied_gradients
+    absolute, rows, outputs = gradients(network, genomes, inputs, count)
+
+    def mean_over_rows(k: Tensor) -> Tensor:
+        return _sum_over(rows, lambda row: absolute(tf.one_hot(row, rows)[:, None] * tf.one_hot(k, outputs))) / (
+            count * rows
+        )
+
+    return tf.sqrt(_sum_over(outputs, lambda k: tf.square(mean_over_rows(k))))
+
+
+Absolute = Callable[[Tensor], Tensor]
+"""From a cotangent `[R, K]` to the sum over inputs of absolute gradients `[B, P]`."""
+
+
+def _tapped_gradients(network: Rows, genomes: Tensor, inputs: Nest, count: int) -> tuple[Absolute, int, int]:
+    with tf.GradientTape(persistent=True) as tape:
+        found, deltas, absolute = network.rows_tapped(genomes, inputs, tape.watch)
+        outputs = found.shape[-1]
+        rows = found.shape[1] // count
+        totals = tf.reduce_sum(tf.reshape(found, [-1, rows, outputs]), axis=0)  # [R, K]: inputs don't mix
+    return lambda cotangent: absolute(_pulled(tape, totals, deltas, cotangent)), rows, outputs
+
+
+def _copied_gradients(network: Rows, genomes: Tensor, inputs: Nest, count: int) -> tuple[Absolute, int, int]:
     copies = tf.repeat(genomes, count, axis=0)  # [B * N, P]
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(copies)
-        totals = tf.reduce_sum(network.rows_each(copies, inputs), axis=0)  # [R, K]: copies don't mix either
+        totals = tf.reduce_sum(network.rows_each(copies, inputs), axis=0)  # [R, K]: copies don't mix
     rows, outputs = totals.shape
 
-    def mean_absolute(row: Tensor, k: Tensor) -> Tensor:
-        cotangent = tf.one_hot(row, rows)[:, None] * tf.one_hot(k, outputs)[None, :]
+    def absolute(cotangent: Tensor) -> Tensor:
         gradients = tf.abs(_pulled(tape, totals, copies, cotangent))
-        return tf.reduce_sum(tf.reshape(gradients, [-1, count, size]), axis=1) / (count * rows)
+        return tf.reduce_sum(tf.reshape(gradients, [-1, count, genomes.shape[-1]]), axis=1)
 
-    return tf.sqrt(_sum_over(outputs, lambda k: tf.square(_sum_over(rows, lambda row: mean_absolute(row, k)))))
+    return absolute, rows, outputs
 
 
 @either_rank
@@ -76,7 +103,7 @@ def second_order_sensitivity(network: Rows, genomes: Tensor, inputs: Nest, direc
     return tf.sqrt(tf.abs(hessian_product(network, genomes, inputs, direction)))
 
 
-def _pulled(tape: tf.GradientTape, target: Tensor, source: Tensor, cotangent: Tensor) -> Tensor:
+def _pulled(tape: tf.GradientTape, target: Tensor, source: Nest, cotangent: Tensor) -> Nest:
     cotangent = tf.cast(cotangent, target.dtype)
     return tape.gradient(target, source, output_gradients=cotangent, unconnected_gradients="zero")
 

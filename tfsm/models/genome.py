@@ -68,6 +68,8 @@ class Layout:
 
 def check_model(model: Any) -> None:
     """Refuse what is not a built Keras model with trainable variables."""
+    if keras.backend.backend() != "tensorflow":
+        raise TfsmError(f"Keras runs on {keras.backend.backend()}: tfsm needs its TensorFlow backend")
     if not isinstance(model, keras.Model):
         raise TfsmError(f"expected a Keras model, got {type(model).__name__}")
     # A Sequential without an input shape, or a subclass never called, has no variables to speak of yet.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -10,6 +12,7 @@ from tfsm.contracts import Nest, Tensor
 from tfsm.errors import TfsmError
 from tfsm.models.genome import Layout, check_model, flatten
 from tfsm.models.program import Program
+from tfsm.models.taps import Taps
 
 
 class Network:
@@ -48,7 +51,7 @@ class Network:
             inputs: a tensor, or a list or dict of them as the model takes them: `[B, N, ...]`, or `[1, N, ...]` where
                 all genomes see the same.
         """
-        return self.program.run(self.layout.split(genomes), tf.nest.flatten(inputs))
+        return self._outputs(genomes, inputs, None)
 
     @tf.autograph.experimental.do_not_convert
     def rows(self, genomes: Tensor, inputs: Nest) -> Tensor:
@@ -58,8 +61,7 @@ class Network:
         """
         if genomes.shape.rank == 1:
             return self.rows(genomes[None], tf.nest.map_structure(lambda x: x[None], inputs))[0]
-        flat = [_as_rows(output, self.dtype) for output in self.call(genomes, inputs)]
-        return flat[0] if len(flat) == 1 else tf.concat(flat, axis=-1)
+        return _as_rows(self._outputs(genomes, inputs, None), self.dtype)
 
     @tf.autograph.experimental.do_not_convert
     def rows_each(self, genomes: Tensor, inputs: Nest) -> Tensor:
@@ -72,6 +74,34 @@ class Network:
             return tf.reshape(wide, [total, 1, *x.shape[2:]])
 
         return self.rows(genomes, tf.nest.map_structure(unfold, inputs))
+
+    @property
+    def tapped(self) -> bool:
+        """Whether `rows_tapped` can be had: every weight belongs to a layer that has per-experience gradients."""
+        return self.program.tapped
+
+    @tf.autograph.experimental.do_not_convert
+    def rows_tapped(
+        self, genomes: Tensor, inputs: Nest, watch: Callable[[Tensor], None]
+    ) -> tuple[Tensor, list[Tensor], Callable[[Sequence[Tensor]], Tensor]]:
+        """Return what per-experience gradients are made of.
+
+        Args:
+            genomes: `[B, P]`.
+            inputs: `[B, N, ...]`, or `[1, N, ...]` where all genomes see the same.
+            watch: a gradient tape's `watch`.
+
+        Returns:
+            The output rows `[B, I, K]`; zeros that were added on the way, one for each product with weights; and a
+            function from the gradients with respect to these to the sum over inputs of absolute gradients `[B, P]`.
+        """
+        taps = Taps(watch)
+        rows = _as_rows(self._outputs(genomes, inputs, taps), self.dtype)
+        variables = self.model.trainable_variables
+        return rows, taps.deltas, lambda gradients: tf.cast(taps.absolute_gradients(variables, gradients), self.dtype)
+
+    def _outputs(self, genomes: Tensor, inputs: Nest, taps: Taps | None) -> list[Tensor]:
+        return self.program.run(self.layout.split(genomes), tf.nest.flatten(inputs), taps)
 
     def _output_shapes(self) -> list[tuple[int | None, ...]]:
         return [tuple(output.shape) for output in tf.nest.flatten(self.model.outputs)]
@@ -88,9 +118,11 @@ class Network:
             )
 
 
-def _as_rows(output: Tensor, dtype: tf.DType) -> Tensor:
-    output = tf.cast(output, dtype)
-    if output.shape.rank == 2:  # a model whose output is one number an input, without an axis for it
-        return output[..., None]
-    lanes = output.shape[0] or tf.shape(output)[0]
-    return tf.reshape(output, [lanes, -1, output.shape[-1]])
+def _as_rows(outputs: list[Tensor], dtype: tf.DType) -> Tensor:
+    flat = []
+    for output in outputs:
+        # A model's output may be one number an input, without an axis for it.
+        output = output[..., None] if output.shape.rank == 2 else output
+        lanes = output.shape[0] or tf.shape(output)[0]
+        flat.append(tf.reshape(tf.cast(output, dtype), [lanes, -1, output.shape[-1]]))
+    return flat[0] if len(flat) == 1 else tf.concat(flat, axis=-1)

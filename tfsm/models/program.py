@@ -13,6 +13,7 @@ from tfsm.contracts import Tensor
 from tfsm.models.folding import accepts_training, call_folded
 from tfsm.models.rules import rule_for
 from tfsm.models.rules.recurrent import UNROLLED_STEPS, why_not_recurrent
+from tfsm.models.taps import Taps
 from tfsm.models.weights import Weights
 
 
@@ -27,6 +28,8 @@ class Path:
     """`native` (a rule), `folded` (no genome of its own) or `mapped` (one genome after another, vectorised)."""
     why: str = ""
     """What keeps a mapped layer from a faster way."""
+    tapped: bool = True
+    """Whether it has per-experience gradients without copies of its weights; True where it has no weights."""
 
 
 class Program:
@@ -39,12 +42,19 @@ class Program:
     def __init__(self, model: keras.Model) -> None:
         self.model = model
         self.whole = _why_whole(model)
-        self.paths = tuple(_paths(model)) if not self.whole else (Path(model.name, _kind(model), "mapped", self.whole),)
+        self.paths = (
+            tuple(_paths(model)) if not self.whole else (Path(model.name, _kind(model), "mapped", self.whole, False),)
+        )
 
     @property
     def native(self) -> bool:
         """Whether no layer has to be mapped."""
         return all(path.way != "mapped" for path in self.paths)
+
+    @property
+    def tapped(self) -> bool:
+        """Whether every layer has per-experience gradients without copies of its weights."""
+        return all(path.tapped for path in self.paths)
 
     def uses(self, *kinds: str) -> bool:
         """Whether a layer of one of these classes takes part."""
@@ -60,9 +70,9 @@ class Program:
                     return True
         return False
 
-    def run(self, values: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[Tensor]:
+    def run(self, values: Sequence[Tensor], inputs: Sequence[Tensor], taps: Taps | None = None) -> list[Tensor]:
         """Return the outputs `[B, N, ...]` of the variables' values `[B, ...]` and the inputs in the model's order."""
-        weights = Weights(self.model.trainable_variables, values)
+        weights = Weights(self.model.trainable_variables, values, taps)
         if self.whole:
             structure = getattr(self.model, "input", None)
             packed = inputs[0] if len(inputs) == 1 else list(inputs)
@@ -161,6 +171,11 @@ def _way(operation: Any) -> tuple[str, str]:
     return ("mapped", why_not) if why_not else ("native", "")
 
 
+def _tapped(operation: Any, way: str) -> bool:
+    rule = rule_for(operation)
+    return way == "folded" or (way == "native" and rule is not None and rule.tapped)
+
+
 def _paths(model: Any) -> list[Path]:
     found: list[Path] = []
     for operation in model.layers if isinstance(model, keras.Sequential) else model.operations:
@@ -169,7 +184,8 @@ def _paths(model: Any) -> list[Path]:
         if _is_graph(operation):
             found += _paths(operation)
         else:
-            found.append(Path(operation.name, _kind(operation), *_way_in(model, operation)))
+            way, why = _way_in(model, operation)
+            found.append(Path(operation.name, _kind(operation), way, why, _tapped(operation, way)))
     return found
 
 

@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from tfsm.contracts import Tensor
+from tfsm.models.taps import Taps
 
 
 class Weights:
@@ -16,9 +17,11 @@ class Weights:
     Args:
         variables: the model's trainable variables.
         values: their values `[B, *shape]`, in the same order.
+        taps: where layers note what their variables are multiplied by, if somebody wants to know.
     """
 
-    def __init__(self, variables: Sequence[keras.Variable], values: Sequence[Tensor]) -> None:
+    def __init__(self, variables: Sequence[keras.Variable], values: Sequence[Tensor], taps: Taps | None = None) -> None:
+        self.taps = taps
         self._values = {id(variable): value for variable, value in zip(variables, values, strict=True)}
         self.lanes = values[0].shape[0] or tf.shape(values[0])[0]
 
@@ -28,6 +31,37 @@ class Weights:
         if value is None:
             value = tf.convert_to_tensor(variable.value)[None]
         return value if dtype is None else tf.cast(value, dtype)
+
+    def linear(
+        self, x: Tensor, kernel: keras.Variable, bias: keras.Variable | None, dtype: str, row: int | None = None
+    ) -> tuple[Tensor, int]:
+        """Return `x W + b` for x `[B, N, ..., in]` (or `[1, N, ..., in]`), and with taps the number of its delta.
+
+        Args:
+            x: the inputs.
+            kernel: W, `[..., in, out]`; axes before the last but one are taken as part of `in`.
+            bias: b, `[out]`, or `[rows, out]` of which one row is meant.
+            dtype: the layer's compute type.
+            row: which row of the bias.
+        """
+        w = self.of(kernel, dtype)
+        w = tf.reshape(w, [w.shape[0] or -1, x.shape[-1], w.shape[-1]])
+        lanes, *middle = (x.shape[i] if x.shape[i] is not None else tf.shape(x)[i] for i in range(x.shape.rank - 1))
+        z = tf.matmul(tf.reshape(x, [lanes, -1, x.shape[-1]]), w)
+        if bias is not None:
+            b = self.of(bias, dtype)
+            z = z + (b if row is None else b[:, row])[:, None, :]
+        if len(middle) > 1:
+            z = tf.reshape(z, [z.shape[0] or tf.shape(z)[0], *middle, z.shape[-1]])
+        if self.taps is None:
+            return z, -1
+        # Every genome has deltas of its own, also where all see the same.
+        z = self.wide(z)
+        delta, number = self.taps.delta(z)
+        self.taps.record(kernel, self.wide(x), number)
+        if bias is not None:
+            self.taps.record(bias, None, number, row or 0)
+        return z + delta, number
 
     def wide(self, tensor: Tensor) -> Tensor:
         """Return `[B, ...]` from `[B, ...]` or `[1, ...]`."""

@@ -1,4 +1,4 @@
-"""How the engine does its work: these settings change the speed of a run, never its result."""
+"""How the engine does its work: these settings change the speed of a run, and at most how its numbers are rounded."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class EngineOptions:
     ] = "auto"
     memory: Annotated[float, Gt(0), Doc("GiB that the engine may plan with")] = 4.0
     width: Annotated[int | None, Ge(1), Doc("runs evolved in lock step; none: as many as memory allows")] = None
+    reuse: Annotated[bool, Doc("keep sensitivities for a parent's next child, where memory allows")] = True
 
 
 ENGINE_KEYS: Final = tuple(field.name for field in fields(EngineOptions))

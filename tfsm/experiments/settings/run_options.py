@@ -21,7 +21,7 @@ class RunOptions:
     seed: Annotated[int, Ge(0), Lt(2**63), Doc("seed of all randomness")] = 0
     evaluations: Annotated[int, Ge(1), Doc("evaluations in a run, the initial population's included")] = 100_000
     population: Annotated[int, Ge(1), Doc("individuals")] = 250
-    init: Annotated[Init, Doc("how initial weights are drawn; model: as the Keras model does")] = "xavier-normal"
+    init: Annotated[Init, Doc("how initial weights are drawn; model: everybody has the model's own")] = "xavier-normal"
     init_scale: Annotated[float | None, Gt(0), Doc("scale of the initial weights; none: the scheme's own")] = None
     log_every: Annotated[int, Ge(1), Doc("evaluations from one line of the log to the next")] = 1_000
 

@@ -21,6 +21,8 @@ class Rule:
 
     run: Callable[[Any, Weights, Tensor], Tensor]
     why_not: Callable[[Any], str | None]
+    tapped: bool = True
+    """Whether it tells taps how its variables are used."""
 
 
 def rule_for(layer: object) -> Rule | None:
@@ -28,8 +30,8 @@ def rule_for(layer: object) -> Rule | None:
     layers = keras.layers
     rules = {
         layers.Dense: Rule(dense, why_not_dense),
-        layers.EinsumDense: Rule(einsum_dense, why_not_dense),
-        layers.Embedding: Rule(embedding, why_not_embedding),
+        layers.EinsumDense: Rule(einsum_dense, why_not_dense, tapped=False),
+        layers.Embedding: Rule(embedding, why_not_embedding, tapped=False),
         layers.SimpleRNN: Rule(simple_rnn, why_not_recurrent),
         layers.LSTM: Rule(lstm, why_not_recurrent),
         layers.GRU: Rule(gru, why_not_recurrent),

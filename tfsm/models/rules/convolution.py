@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsm.contracts import Tensor
-from tfsm.models.rules.dense import activated, linear, why_not_dense
+from tfsm.models.rules.dense import activated, why_not_dense
 from tfsm.models.weights import Weights
 
 
@@ -24,11 +24,9 @@ def why_not_convolution(layer: Any) -> str | None:
 def convolution(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     """Run a Conv1D, Conv2D or Conv3D layer."""
     dtype = layer.compute_dtype
-    kernel = weights.of(layer.kernel, dtype)  # [B, *window, in, out]
     taken = patches(tf.cast(x, dtype), layer.kernel_size, layer.strides, layer.dilation_rate, layer.padding)
-    flat = tf.reshape(kernel, [kernel.shape[0] or -1, taken.shape[-1], kernel.shape[-1]])
-    bias = weights.of(layer.bias, dtype) if layer.use_bias else None
-    return activated(layer, linear(taken, flat, bias))
+    z, _ = weights.linear(taken, layer.kernel, layer.bias if layer.use_bias else None, dtype)
+    return activated(layer, z)
 
 
 def patches(

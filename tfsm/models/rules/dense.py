@@ -25,16 +25,6 @@ def why_not_embedding(layer: Any) -> str | None:
     return "it makes a mask" if layer.mask_zero else why_not_dense(layer)
 
 
-def linear(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return `x W + b` for x `[B, N, ..., in]`, W `[B, in, out]` and b `[B, out]`."""
-    lanes, *middle, width = (x.shape[i] if x.shape[i] is not None else tf.shape(x)[i] for i in range(x.shape.rank))
-    z = tf.matmul(tf.reshape(x, [lanes, -1, width]), kernel)
-    if bias is not None:
-        z = z + bias[:, None, :]
-    lanes = z.shape[0] if z.shape[0] is not None else tf.shape(z)[0]
-    return z if len(middle) == 1 else tf.reshape(z, [lanes, *middle, kernel.shape[-1]])
-
-
 def activated(layer: Any, z: Tensor, name: str = "activation") -> Tensor:
     """Apply a layer's activation, which sees examples only."""
     activation = getattr(layer, name)
@@ -44,8 +34,8 @@ def activated(layer: Any, z: Tensor, name: str = "activation") -> Tensor:
 def dense(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     """Run a Dense layer."""
     dtype = layer.compute_dtype
-    bias = weights.of(layer.bias, dtype) if layer.use_bias else None
-    return activated(layer, linear(tf.cast(x, dtype), weights.of(layer.kernel, dtype), bias))
+    z, _ = weights.linear(tf.cast(x, dtype), layer.kernel, layer.bias if layer.use_bias else None, dtype)
+    return activated(layer, z)
 
 
 def einsum_dense(layer: Any, weights: Weights, x: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsm.contracts import Tensor
-from tfsm.models.rules.dense import activated, linear
+from tfsm.models.rules.dense import activated
 from tfsm.models.weights import Weights
 
 UNROLLED_STEPS = 16
@@ -60,19 +60,19 @@ def gru(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     cell = layer.cell
     dtype = layer.compute_dtype
     recurrent = weights.of(cell.recurrent_kernel, dtype)
-    bias = weights.of(cell.bias, dtype)[:, 1] if cell.use_bias else None
+    bias = weights.of(cell.bias, dtype)[:, 1, None] if cell.use_bias else 0.0
 
     def step(z: Tensor, state: State) -> State:
         (hidden,) = state
-        inner = linear(hidden, recurrent, bias)
-        x_update, x_reset, x_new = tf.split(z, 3, axis=-1)
-        h_update, h_reset, h_new = tf.split(inner, 3, axis=-1)
+        x_update, x_reset, x_new, *delta = tf.split(z, z.shape[-1] // cell.units, axis=-1)
+        inner = tf.matmul(hidden, recurrent) + bias
+        h_update, h_reset, h_new = tf.split(inner + tf.concat(delta, axis=-1) if delta else inner, 3, axis=-1)
         update = activated(cell, x_update + h_update, "recurrent_activation")
         reset = activated(cell, x_reset + h_reset, "recurrent_activation")
         new = activated(cell, x_new + reset * h_new)
         return (update * hidden + (1.0 - update) * new,)
 
-    return _run(layer, weights, x, step, states=1, input_bias=lambda bias: bias[:, 0])
+    return _run(layer, weights, x, step, states=1, own_recurrent_bias=cell.use_bias, own_delta=True)
 
 
 def _run(
@@ -82,19 +82,30 @@ def _run(
     step: Step,
     *,
     states: int,
-    input_bias: Callable[[Tensor], Tensor] = lambda bias: bias,
+    own_recurrent_bias: bool = False,
+    own_delta: bool = False,
 ) -> Tensor:
+    """Run a layer; with taps, `own_delta` appends to z the delta of the product with the state, if it needs one."""
     cell = layer.cell
     dtype = layer.compute_dtype
     x = tf.cast(x, dtype)  # [B, N, T, in]
     if layer.go_backwards:
         x = tf.reverse(x, axis=[2])
-    bias = input_bias(weights.of(cell.bias, dtype)) if cell.use_bias else None
-    z = linear(x, weights.of(cell.kernel, dtype), bias)  # [B, N, T, G]
+    bias = cell.bias if cell.use_bias else None
+    z, delta = weights.linear(x, cell.kernel, bias, dtype, row=0 if own_recurrent_bias else None)  # [B, N, T, G]
     z = weights.wide(z)
+    taps = weights.taps
+    if taps is not None and own_delta:
+        zero, delta = taps.delta(z)
+        z = tf.concat([z, zero], axis=-1)
     shape = tf.shape(z)
     start = tf.zeros([z.shape[0] or shape[0], z.shape[1] or shape[1], cell.units], dtype)
     outputs, last = over_time(step, z, (start,) * states)
+    if taps is not None:
+        # The state that a step sees is what the one before it left.
+        taps.record(cell.recurrent_kernel, tf.concat([start[:, :, None], outputs[:, :, :-1]], axis=2), delta)
+        if own_recurrent_bias:
+            taps.record(cell.bias, None, delta, part=1)
     return outputs if layer.return_sequences else last[0]
 
 

@@ -1,0 +1,1 @@
+"""The benchmark suite: ratios from both sides measured in one run. `python -m benchmarks --help`."""

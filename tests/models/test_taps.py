@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers as kl
+
+from tests.models.architectures import CASES, N
+from tests.models.plain import drawn, genomes_of
+from tfsm.kernels.sensitivity import abs_sensitivity
+from tfsm.models import taps
+from tfsm.models.network import Network
+
+TAPPED = [name for name, case in CASES.items() if "m" not in case.ways and "einsum" not in name and name != "embedding"]
+
+
+class Copied:
+    """The same network, without taps: each experience gets a copy of its genome."""
+
+    tapped = False
+
+    def __init__(self, network: Network) -> None:
+        self.rows, self.rows_each = network.rows, network.rows_each
+
+
+def both(model: keras.Model, inputs: list[Any], lanes: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    network, genomes = Network(model), tf.constant(genomes_of(model, lanes))
+    assert network.tapped
+    tensors = [tf.constant(x) for x in inputs]
+    return tuple(abs_sensitivity(way, genomes, tensors).numpy() for way in (network, Copied(network)))
+
+
+@pytest.mark.parametrize("name", TAPPED)
+def test_tapped_gradients_are_those_of_a_copy_for_each_experience(name: str) -> None:
+    keras.utils.set_random_seed(2)
+    model = CASES[name].build()
+    # Few rows, and the second genome sees another order.
+    few = [x[:3, :4] if "long" in name else x[:3] for x in CASES[name].inputs]
+    if len(model.outputs) == 1 and len(model.outputs[0].shape) > 2:
+        model = keras.Model(model.inputs, keras.ops.mean(model.outputs[0], axis=-2))
+    if name.endswith("long"):
+        few = [x[:3] for x in CASES[name].inputs]
+    tapped, copied = both(model, [np.stack([x, x[::-1]]) for x in few])
+    assert (copied > 0).mean() > 0.5
+    np.testing.assert_allclose(tapped, copied, rtol=2e-4, atol=1e-6)
+
+
+def test_shared_inputs_are_as_good_as_repeated_ones() -> None:
+    model, x = CASES["gru"].build(), CASES["gru"].inputs[0]
+    alone = both(model, [x[None]])
+    repeated = both(model, [np.stack([x, x])])
+    for found in (alone[0], repeated[0]):
+        np.testing.assert_allclose(found, repeated[1], rtol=2e-4, atol=1e-6)
+
+
+def test_every_row_of_an_output_counts_on_its_own() -> None:
+    model = keras.Sequential([keras.Input((5, 3)), kl.LSTM(3, return_sequences=True), kl.Conv1D(2, 2)])
+    tapped, copied = both(model, [drawn(2, N, 5, 3)])
+    np.testing.assert_allclose(tapped, copied, rtol=2e-4, atol=1e-6)
+
+
+def test_places_may_be_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = keras.Sequential([keras.Input((5, 3)), kl.Conv1D(2, 2), kl.Flatten(), kl.Dense(1)])
+    x = [drawn(2, N, 5, 3)]
+    whole, _ = both(model, x)
+    monkeypatch.setattr(taps, "CHUNK_BYTES", 1)
+    pieces, _ = both(model, x)
+    np.testing.assert_allclose(pieces, whole, rtol=1e-5)
+
+
+def test_times_folded_into_the_examples_and_back_still_belong_to_one_experience() -> None:
+    x = keras.Input((5, 3))
+    each = kl.Dense(2, "tanh")(keras.ops.reshape(x, (-1, 3)))
+    model = keras.Model(x, kl.Dense(1)(keras.ops.reshape(each, (-1, 10))))
+    tapped, copied = both(model, [drawn(2, N, 5, 3)])
+    np.testing.assert_allclose(tapped, copied, rtol=2e-4, atol=1e-6)
+
+
+def test_layers_of_lower_precision_are_measured_too() -> None:
+    model = keras.Sequential([keras.Input((3,)), kl.Dense(4, "tanh", dtype="mixed_bfloat16"), kl.Dense(2)])
+    tapped, copied = both(model, [drawn(2, N, 3)])
+    np.testing.assert_allclose(tapped, copied, rtol=5e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["einsum", "embedding", "batch normalization", "subclassed", "initial state"])
+def test_layers_that_cannot_tell_are_copied(name: str) -> None:
+    assert not Network(CASES[name].build()).tapped
+
+
+def test_a_frozen_layer_that_cannot_tell_does_not_matter() -> None:
+    model = keras.Sequential([keras.Input((3,)), kl.Dense(4), kl.BatchNormalization(), kl.Dense(2)])
+    model.layers[1].trainable = False
+    tapped, copied = both(model, [drawn(2, N, 3)])
+    np.testing.assert_allclose(tapped, copied, rtol=2e-4, atol=1e-6)
