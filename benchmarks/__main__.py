@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
+import sys
 import time
 from pathlib import Path
 
@@ -53,13 +55,14 @@ def main() -> None:
 
     asked.out.mkdir(parents=True, exist_ok=True)
     path = asked.out / "benchmarks.json"
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 140)
     meta = environment.describe(core)
     meta["quick"] = asked.quick
     meta["seconds"] = {}
     meta["load_average_after"] = {}
     console.print(f"{meta['processor']}, one core of {meta['cores_in_machine']}; load average {meta['load_average']}\n")
     import_quietly()
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # many functions are made here, which it warns of
     results: dict[str, list[Table]] = {}
     for part in asked.only:
         began = time.perf_counter()

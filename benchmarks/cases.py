@@ -43,7 +43,7 @@ class Case:
     @cached_property
     def jit(self) -> bool:
         """Whether tfsm would compile this network with XLA."""
-        return make_plan(self.network, None, runs=self.genomes, population=1).jit  # type: ignore[arg-type]
+        return make_plan(self.network, runs=self.genomes, population=1).jit
 
     @cached_property
     def seeds(self) -> tf.Tensor:
@@ -123,7 +123,7 @@ def convolutional_case(genomes: int = 4, experiences: int = 8) -> Case:
     return Case("ConvLSTM2D", model, data(experiences, 4, 12, 12, 1), genomes, "recurrent")
 
 
-def million_case(genomes: int = 2, experiences: int = 16) -> Case:
+def million_case(genomes: int = 2, experiences: int = 100) -> Case:
     """Return 64 tanh layers of 125: a million weights."""
     model = dense(11, [125] * 64, 2, "tanh", "linear")
     return Case("dense, 10^6 weights", model, data(experiences, 11), genomes)

@@ -19,6 +19,7 @@ NOTES = [
     "GFLOP/s on one core. Operations are counted from the shapes of the matrix products; activations count nothing.",
     "'products': nothing but matrix products of the same shapes, batched over the same genomes, on random numbers; "
     "compiled with XLA and as a plain graph, the faster of the two.",
+    "'the other way': the same function compiled as a plain graph instead of with XLA, or the reverse.",
     f"'large product': one product of {LARGE} x {LARGE} matrices, what this core can do at best.",
 ]
 
@@ -34,18 +35,19 @@ def run(effort: Effort) -> list[Table]:
 def rows(case: Case, effort: Effort) -> list[dict[str, object]]:
     forward = products(case.model, len(case.experience))
     both = {
-        "forward": (case.forward(), forward, forward_flops(forward)),
+        "forward": (lambda parents: case.network.rows(parents, case.seen), forward, forward_flops(forward)),
         "SM-G-SUM's sensitivity": (
-            case.compiled(lambda parents: sum_sensitivity(case.network, parents, case.seen)),
+            lambda parents: sum_sensitivity(case.network, parents, case.seen),
             forward + case.outputs * backward_products(forward),
             sum_flops(forward, case.outputs),
         ),
     }
     large = plain([Product(LARGE, LARGE, LARGE)], 1, jit=False)
     filled = []
-    for what, (call, each, flops) in both.items():
+    for what, (function, each, flops) in both.items():
+        mine, other = case.compiled(function), case.compiled(function, jit=not case.jit)
         ways = {f"products {jit}": plain(each, case.genomes, jit=jit) for jit in (True, False)}
-        found = interleave({"mine": call, **ways, "large": large}, effort)
+        found = interleave({"mine": mine, "other": other, **ways, "large": large}, effort)
         times = {name: timing.seconds for name, timing in found.items() if isinstance(timing, Timing)}
         best = min((name for name in ways if name in times), key=lambda name: min(times[name]))
         work = flops * case.genomes / 1e9
@@ -56,8 +58,10 @@ def rows(case: Case, effort: Effort) -> list[dict[str, object]]:
                 "what": what,
                 "MFLOP a genome": flops / 1e6,
                 "tfsm": rate(needed(found, "mine").seconds, work),
+                "compile": "XLA" if case.jit else "graph",
+                "the other way": rate(times["other"], work) if "other" in times else None,
                 "products": rate(times[best], work),
-                "by": "XLA" if best == "products True" else "graph",
+                "products by": "XLA" if best == "products True" else "graph",
                 "large product": rate(times["large"], 2e-9 * LARGE**3),
                 "of products": ratio(times[best], times["mine"]),
             }

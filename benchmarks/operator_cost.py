@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import tensorflow as tf
 
 from benchmarks.arithmetic import ratio, spread
@@ -9,53 +11,56 @@ from benchmarks.cases import OPERATORS, Case, convolutional_case, million_case, 
 from benchmarks.measure import Effort, Failure, Timing, interleave, needed
 from benchmarks.results import Table
 
+Found: TypeAlias = dict[str, Timing | Failure]
+
 NOTES = [
-    "Each cost is the time of one compiled call that makes a child of every genome, over that of one compiled forward "
-    "pass of the same genomes over the same experiences. 'forward' and 'empty' are milliseconds.",
-    "'empty' is a compiled call that returns its argument's first weight: what TensorFlow takes to call anything.",
+    "A cost is the time of one compiled call that makes a child of every genome, over that of one compiled forward "
+    "pass of the same genomes over the same experiences.",
     "Limits: SM-G-SUM 2K+2 forward passes for K outputs, SM-G-SO 8; SM-G-ABS 1.5 x SM-G-SUM on dense networks and "
     "6 x on recurrent ones.",
 ]
+FORWARD_NOTE = "'empty call' returns its argument's first weights: what TensorFlow takes to call anything."
 
 
 def run(effort: Effort) -> list[Table]:
-    table = Table("operator_cost", "(a) cost of an operator in forward passes", notes=NOTES)
+    forward = Table("forward", "(a) one forward pass", notes=[FORWARD_NOTE])
+    cost = Table("operator_cost", "(a) cost of an operator in forward passes", notes=NOTES)
     cases = [parity_case] if effort.quick else [selu_case, parity_case, convolutional_case, million_case]
     operators = ("control", "sm-g-sum", "sm-g-abs") if effort.quick else OPERATORS
     for make in cases:
-        table.rows += rows(make(), operators, effort)
-    return [table]
+        case = make()
+        sides = {"forward": case.forward(), "empty": case.compiled(lambda parents: tf.identity(parents[:, 0]))}
+        found = interleave(sides | {name: case.child(name) for name in operators}, effort)
+        forward.rows.append(forward_row(case, found))
+        cost.rows += [cost_row(case, name, found) for name in operators]
+    return [forward, cost]
 
 
-def rows(case: Case, operators: tuple[str, ...], effort: Effort) -> list[dict[str, object]]:
-    sides = {"forward": case.forward(), "empty": case.compiled(lambda parents: tf.identity(parents[:, 0]))}
-    found = interleave(sides | {name: case.child(name) for name in operators}, effort)
-    common = {
+def forward_row(case: Case, found: Found) -> dict[str, object]:
+    return {
         "network": case.name,
         "weights": case.network.size,
+        "outputs": case.outputs,
         "genomes": case.genomes,
         "experiences": len(case.experience),
         "compile": "XLA" if case.jit else "graph",
+        "forward ms": spread([1e3 * s for s in needed(found, "forward").seconds]),
+        "empty call ms": spread([1e3 * s for s in needed(found, "empty").seconds]),
+        "first call s": needed(found, "forward").first,
     }
-    forward, empty = needed(found, "forward"), needed(found, "empty")
-    common |= {
-        "forward": spread([1e3 * s for s in forward.seconds]),
-        "empty": 1e3 * spread(empty.seconds).median,
-    }
-    return [common | row(case, name, found, forward) for name in operators]
 
 
-def row(case: Case, name: str, found: dict[str, Timing | Failure], forward: Timing) -> dict[str, object]:
+def cost_row(case: Case, name: str, found: Found) -> dict[str, object]:
     mine = found[name]
     if isinstance(mine, Failure):
-        return {"operator": name, "forward passes": mine.reason}
-    cost = ratio(mine.seconds, forward.seconds)
-    filled: dict[str, object] = {"operator": name, "forward passes": cost, "limit": None, "held": None}
+        return {"network": case.name, "operator": name, "forward passes": mine.reason}
+    cost = ratio(mine.seconds, needed(found, "forward").seconds)
+    row = {"network": case.name, "operator": name, "forward passes": cost, "x sum": None, "limit": None, "held": None}
+    total = found.get("sm-g-sum")
     if name in ("sm-g-sum", "sm-g-so"):
         limit = 2 * case.outputs + 2 if name == "sm-g-sum" else 8
-        filled |= {"limit": str(limit), "held": cost.median <= limit}
-    total = found.get("sm-g-sum")
-    if name == "sm-g-abs" and isinstance(total, Timing):
-        share, limit = ratio(mine.seconds, total.seconds), 1.5 if case.kind == "dense" else 6.0
-        filled |= {"limit": f"{limit:g} x sum", "held": share.median <= limit, "x sum": share}
-    return filled | {"first call s": mine.first}
+        row |= {"limit": str(limit), "held": cost.median <= limit}
+    elif name == "sm-g-abs" and isinstance(total, Timing):
+        share, most = ratio(mine.seconds, total.seconds), 1.5 if case.kind == "dense" else 6.0
+        row |= {"x sum": share, "limit": f"{most:g} x sum", "held": share.median <= most}
+    return row | {"first call s": mine.first}

@@ -7,7 +7,6 @@ from typing import Any
 import keras
 import pytest
 
-from tests.helpers.domains import Target
 from tfsm.evolution.pace import Pace
 from tfsm.evolution.plan import Plan, make_plan
 from tfsm.models.network import Network
@@ -16,7 +15,7 @@ LAYERS = keras.layers
 
 
 def plan(model: keras.Model, **options: Any) -> Plan:
-    return make_plan(Network(model), Target(), **{"runs": 20, "population": 250} | options)
+    return make_plan(Network(model), **{"runs": 20, "population": 250} | options)
 
 
 def dense() -> keras.Model:
@@ -56,6 +55,15 @@ def test_the_width_shrinks_to_the_memory_and_the_user_is_told() -> None:
     assert found.width == 2
     assert "2 of 20 runs at a time" in found.note
     assert plan(million, population=100, memory=100.0).note == ""
+    assert plan(million, population=100, memory=100.0, experience_bytes=10**8).runs == 10
+    assert "takes 0.37 GiB and engine.memory is 0.1 GiB" in plan(million, population=100, memory=0.1).note
+
+
+def test_sensitivities_are_kept_only_where_there_is_room_for_them() -> None:
+    million = keras.Sequential([keras.Input((1000,)), LAYERS.Dense(1000)])
+    assert plan(million, runs=2, population=100, memory=1.0).reuse is False
+    assert plan(million, runs=2, population=100, memory=2.0).reuse is True
+    assert plan(million, runs=2, population=100, memory=2.0, reuse=False).reuse is False
 
 
 def test_widths_halve_down_to_the_least() -> None:

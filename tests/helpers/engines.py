@@ -57,7 +57,7 @@ def make_engine(
         population=population,
         initial=Initial("normal", 1.0),
         seed=seed,
-        plan=make_plan(network, domain, runs=runs, population=population, **plan),
+        plan=make_plan(network, runs=runs, population=population, **plan),
     )
 
 

@@ -37,13 +37,10 @@ def both(model: keras.Model, inputs: list[Any], lanes: int = 2) -> tuple[np.ndar
 def test_tapped_gradients_are_those_of_a_copy_for_each_experience(name: str) -> None:
     keras.utils.set_random_seed(2)
     model = CASES[name].build()
-    # Few rows, and the second genome sees another order.
-    few = [x[:3, :4] if "long" in name else x[:3] for x in CASES[name].inputs]
-    if len(model.outputs) == 1 and len(model.outputs[0].shape) > 2:
+    while len(model.outputs) == 1 and len(model.outputs[0].shape) > 2:  # one row is enough, and quicker
         model = keras.Model(model.inputs, keras.ops.mean(model.outputs[0], axis=-2))
-    if name.endswith("long"):
-        few = [x[:3] for x in CASES[name].inputs]
-    tapped, copied = both(model, [np.stack([x, x[::-1]]) for x in few])
+    # The second genome sees another order.
+    tapped, copied = both(model, [np.stack([x, x[::-1]]) for x in CASES[name].inputs])
     assert (copied > 0).mean() > 0.5
     np.testing.assert_allclose(tapped, copied, rtol=2e-4, atol=1e-6)
 
@@ -80,7 +77,7 @@ def test_times_folded_into_the_examples_and_back_still_belong_to_one_experience(
 
 
 def test_layers_of_lower_precision_are_measured_too() -> None:
-    model = keras.Sequential([keras.Input((3,)), kl.Dense(4, "tanh", dtype="mixed_bfloat16"), kl.Dense(2)])
+    model = keras.Sequential([keras.Input((3,)), kl.Dense(4, "tanh", dtype="mixed_float16"), kl.Dense(2)])
     tapped, copied = both(model, [drawn(2, N, 3)])
     np.testing.assert_allclose(tapped, copied, rtol=5e-2, atol=1e-3)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.mutations.cases import GRADIENT, case, children, noise_of, operator
 from tests.mutations.test_closed_forms import simple
 from tests.reference import measures
+from tfsm.kernels.noise import root_seed
 from tfsm.models.network import Network
 
 ONE = tf.constant([[[1.0, 1.0]]])
@@ -106,3 +107,22 @@ def test_experiences_are_sampled_by_number_and_with_replacement_where_asked() ->
 def test_an_operator_is_what_its_options_say() -> None:
     assert operator("sm-g-abs", floor=0.5) == operator("sm-g-abs", floor=0.5)
     assert operator("sm-g-abs", floor=0.5) != operator("sm-g-abs")
+
+
+@pytest.mark.parametrize("name", ["sm-g-sum", "sm-g-abs"])
+def test_a_child_of_a_known_sensitivity_is_the_child_of_a_call(name: str) -> None:
+    of, part = case("dense"), operator(name, max_change=0.5)
+    parent, seen, seed = tf.constant(of.genome[None]), tf.constant(of.inputs[None]), root_seed(4)[None]
+    strength = tf.constant(0.1, tf.float64)
+    known = part.sensitivity(of.network, parent, seen, parent)
+    called = part(of.network, parent, seen, strength, seed)
+    np.testing.assert_array_equal(part.child(of.network, parent, known, strength, seed), called)
+
+
+def test_a_sensitivity_is_reused_only_where_it_is_the_same_for_every_child() -> None:
+    for name in ("sm-g-sum", "sm-g-abs"):
+        assert operator(name, experiences=16).reusable(16)
+        assert operator(name, experiences=16).reusable(5)
+        assert not operator(name, experiences=16).reusable(17)
+        assert not operator(name, experiences=16, replacement=True).reusable(16)
+    assert not operator("sm-g-so", experiences=16).reusable(16)

@@ -82,6 +82,7 @@ def run(
 
     from tfsm.cli.interrupt import Interrupt
     from tfsm.cli.progress import progress_of
+
     with Interrupt() as interrupt, progress_of(resolved.settings, quiet=quiet) as progress:
         import_quietly()
         from tfsm.experiments.run import run_experiment

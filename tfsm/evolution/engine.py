@@ -27,7 +27,8 @@ class Engine:
     """Evolves a group of runs in lock step.
 
     A run's randomness is keyed by (seed, run, evaluation) alone, so that it does not matter how many runs share the
-    batch. `lanes` are places in the batch; lane 0 is run `first_run`.
+    batch. A lane is a place in the batch, and holds the number of a run counted from `first_run`; lanes from `real` on
+    are idle, and whatever they compute is not kept.
 
     Args:
         network: the network.
@@ -87,30 +88,30 @@ class Engine:
         else:
             parents, seeds = tf.TensorSpec([lanes, size], dtype), tf.TensorSpec([lanes, 2], tf.int32)
             names = sorted(self._mutate.get_concrete_function(parents, seen, seeds).structured_outputs.diagnostics)
-        return State(lanes, population, size, dtype, template, names, reuse=self._reuse is not None)
+        return State(self.plan.runs, population, size, dtype, template, names, reuse=self._reuse is not None)
 
-    def _repeated(self, step: Callable[[Tensor, Tensor], None]) -> Callable[[Tensor, Tensor, Tensor], None]:
-        def body(i: Tensor, lanes: Tensor, budget: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            step(lanes, budget)
-            return i + 1, lanes, budget
+    def _repeated(self, step: Callable[[Tensor, Tensor, Tensor], None]) -> Callable[..., None]:
+        def body(i: Tensor, *arguments: Tensor) -> tuple[Tensor, ...]:
+            step(*arguments)
+            return i + 1, *arguments
 
-        def repeated(lanes: Tensor, steps: Tensor, budget: Tensor) -> None:
-            tf.while_loop(lambda i, *_: i < steps, body, (tf.constant(0), lanes, budget))
+        def repeated(steps: Tensor, lanes: Tensor, real: Tensor, budget: Tensor) -> None:
+            tf.while_loop(lambda i, *_: i < steps, body, (tf.constant(0), lanes, real, budget))
 
         return repeated
 
-    def _begin(self, lanes: Tensor, budget: Tensor) -> None:
+    def _begin(self, lanes: Tensor, real: Tensor, budget: Tensor) -> None:
         """Draw and evaluate the next individuals of the initial populations."""
-        slots, live = self._live(lanes, budget)
+        slots, live = self._live(lanes, real, budget)
         draw_seed, evaluate_seed = self._seeds(self._first_run + lanes, slots)
         genomes = self._initial.genomes(self.network, draw_seed)
         found = self._evaluate(genomes, evaluate_seed, live)
         fitness = _worst_if_broken(found.fitness)
         self._record(lanes, live, live, slots, genomes, found._replace(fitness=fitness))
 
-    def _advance(self, lanes: Tensor, budget: Tensor) -> None:
+    def _advance(self, lanes: Tensor, real: Tensor, budget: Tensor) -> None:
         """Make and evaluate the next children."""
-        done, live = self._live(lanes, budget)
+        done, live = self._live(lanes, real, budget)
         choice, mutate_seed, evaluate_seed = self._draw(
             self.state.fitness.sparse_read(lanes), self._first_run + lanes, done
         )
@@ -144,9 +145,10 @@ class Engine:
         genomes = self._reuse.children(self.state, lanes, slots, parents, experience, self._intensity, seed)
         return parents, experience, Child(genomes, {})
 
-    def _live(self, lanes: Tensor, budget: Tensor) -> tuple[Tensor, Tensor]:
+    def _live(self, lanes: Tensor, real: Tensor, budget: Tensor) -> tuple[Tensor, Tensor]:
         done = self.state.evaluations.sparse_read(lanes)
-        return done, ~self.state.solved.sparse_read(lanes) & (done < budget)
+        running = ~self.state.solved.sparse_read(lanes) & (done < budget)
+        return done, running & (tf.range(tf.shape(lanes)[0]) < real)
 
     def _seeded(self, runs: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:
         first, second = split(fold(self._root, runs, number), 2)
@@ -200,8 +202,10 @@ class Engine:
         leading = only(solves | better)
         state.champion.scatter_nd_update(leading(lanes)[:, None], leading(genomes))
         state.champion_fitness.scatter_nd_update(leading(lanes)[:, None], leading(found.fitness))
-        state.best_fitness.scatter_nd_update(lanes[:, None], tf.where(better, found.fitness, best))
-        state.solved.scatter_nd_update(lanes[:, None], state.solved.sparse_read(lanes) | solves)
+        improving = only(better)
+        state.best_fitness.scatter_nd_update(improving(lanes)[:, None], improving(found.fitness))
+        solving = only(solves)(lanes)
+        state.solved.scatter_nd_update(solving[:, None], tf.ones_like(solving, tf.bool))
         state.evaluations.scatter_nd_add(lanes[:, None], tf.cast(live, tf.int32))
 
 

@@ -74,3 +74,10 @@ class Evaluator:
                 expected = "[B]" if rank == 1 else "[B, D]"
                 raise TfsmError(f"{name}.evaluate returned {what} of shape {tensor.shape}, expected {expected}")
         return Evaluation(fitness, solved, behavior, tf.nest.map_structure(tf.convert_to_tensor, found.experience))
+
+
+def experience_bytes(domain: Domain, network: Network) -> int:
+    """Return how much memory one individual's experience takes."""
+    evaluator = Evaluator(domain, network, jit=False)
+    template = evaluator.template(tf.zeros([1, network.size], network.dtype), tf.zeros([1, 2], tf.int32))
+    return sum(leaf.shape.num_elements() * leaf.dtype.size for leaf in tf.nest.flatten(template.experience))

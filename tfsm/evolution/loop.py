@@ -55,7 +55,7 @@ class Loop:
     def run(self) -> list[RunResult]:
         """Evolve, and return how each run ended."""
         self._tell(0, 0, "compiling")
-        width = min(self._engine.plan.width, self._runs)
+        width = self._engine.plan.runs
         for first in range(0, self._runs, width):
             if self.interrupted:
                 break
@@ -93,30 +93,20 @@ class Loop:
         state = self._engine.state
         spent = int(state.evaluations.numpy()[active].min())
         width = self._pace.width(len(active), spent, self._budget - spent)
-        # A batch has a fixed width; lanes that have ended fill it up, and nothing they do is kept.
-        idle = [lane for lane in range(state.runs) if lane not in active]
-        lanes = tf.constant((active + idle)[:width], tf.int32)
+        # A batch has a fixed width; idle lanes fill it up.
+        lanes = tf.constant((active + active[:1] * width)[:width], tf.int32)
         function = self._engine.begin if starting else self._engine.advance
         key = (starting, width)
         steps = self._pace.steps(key, steps)
-        # Idle lanes that never ran must not start now.
-        self._freeze(idle)
         began = time.perf_counter()
-        function(lanes, tf.constant(steps), tf.constant(budget))
+        function(tf.constant(steps), lanes, tf.constant(len(active)), tf.constant(budget))
         state.evaluations.numpy()  # wait for the result
         self._pace.learn(key, steps, time.perf_counter() - began)
         return steps
 
-    def _freeze(self, idle: list[int]) -> None:
-        if idle:
-            solved = self._engine.state.solved.numpy()
-            if not solved[idle].all():
-                solved[idle] = True
-                self._engine.state.solved.assign(solved)
-
     def _log(self, first: int, lanes: list[int]) -> None:
         state = self._engine.state
-        padded = (lanes + [lane for lane in range(state.runs) if lane not in lanes])[: state.runs]
+        padded = (lanes + lanes[:1] * self._engine.plan.width)[: self._engine.plan.width]
         divergence = self._engine.probe(tf.constant(padded, tf.int32)).numpy()
         tallies = {name: tally.numpy() for name, tally in state.tallies.items()}
         fitness, evaluations = state.fitness.numpy(), state.evaluations.numpy()

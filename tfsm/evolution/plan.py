@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tfsm.contracts import Domain
 from tfsm.models.network import Network
 
 Compile = Literal["auto", "xla", "graph"]
@@ -18,16 +17,25 @@ class Plan:
     """How to run: with XLA or as a plain graph, how many runs at once, and why."""
 
     jit: bool
-    width: int
+    runs: int
+    """Runs evolved in lock step."""
     least_width: int
+    """The narrowest batch; fewer runs than that are filled up with idle lanes."""
     why: str
+    bytes_each: int
+    """What one run's population takes."""
     reuse: bool = False
     """Whether there is room to keep sensitivities for a parent's next child."""
     note: str = ""
     """What the user should know, such as that fewer runs share a batch than he asked for."""
 
+    @property
+    def width(self) -> int:
+        """Lanes of a batch."""
+        return max(self.least_width, self.runs)
+
     def widths(self) -> tuple[int, ...]:
-        """Return the numbers of runs that a batch may have: all, then half of it, and so on."""
+        """Return the numbers of lanes that a batch may have: all, then half of it, and so on."""
         found = [self.width]
         while found[-1] > self.least_width:
             found.append(max(self.least_width, -(-found[-1] // 2)))
@@ -36,10 +44,10 @@ class Plan:
 
 def make_plan(
     network: Network,
-    domain: Domain,
     *,
     runs: int,
     population: int,
+    experience_bytes: int = 0,
     compile: Compile = "auto",
     memory: float = 4.0,
     width: int | None = None,
@@ -49,29 +57,36 @@ def make_plan(
 
     Args:
         network: the network.
-        domain: the domain.
         runs: how many runs are wanted.
         population: N.
+        experience_bytes: what one individual's experience takes.
         compile: "xla" or "graph" to insist on one.
         memory: GiB that the populations may take.
         width: runs in lock step, if the user insists.
-        reuse: whether sensitivities may be kept; they take as much memory as the populations, and are the first to go.
+        reuse: whether sensitivities may be kept; they take as much memory as the genomes, and are the first to go.
     """
     jit, why = _jit(network, compile)
-    # XLA drops a batch axis of one and then sums in another order; two lanes keep a lone run the same run.
-    least = 2 if jit else 1
-    a_run = population * network.size * network.dtype.size
-    fits = max(1, int(memory * _GIB // a_run))
+    genomes = population * network.size * network.dtype.size
+    a_run = genomes + population * experience_bytes
     wanted = min(runs, width or runs)
-    chosen = min(wanted, fits)
+    chosen = min(wanted, max(1, int(memory * _GIB // a_run)))
     note = ""
     if chosen < wanted:
-        note = (
-            f"{chosen} of {runs} runs at a time: a population takes {a_run / _GIB:.2f} GiB and engine.memory is "
-            f"{memory:g} GiB"
-        )
-    room = reuse and 2 * a_run * max(least, chosen) <= memory * _GIB
-    return Plan(jit=jit, width=max(least, chosen), least_width=least, why=why, reuse=room, note=note)
+        note = f"{chosen} of {runs} runs at a time, since the population of one takes {a_run / _GIB:.2f} GiB"
+    if a_run > memory * _GIB:
+        note = f"the population of one run takes {a_run / _GIB:.2f} GiB"
+    if note:
+        note += f" and engine.memory is {memory:g} GiB"
+    return Plan(
+        jit=jit,
+        runs=chosen,
+        # XLA drops a batch axis of one and then sums in another order; two lanes keep a lone run the same run.
+        least_width=2 if jit else 1,
+        why=why,
+        bytes_each=a_run,
+        reuse=reuse and chosen * (a_run + genomes) <= memory * _GIB,
+        note=note,
+    )
 
 
 def _jit(network: Network, compile: Compile) -> tuple[bool, str]:

@@ -10,6 +10,7 @@ import tensorflow as tf
 from tfsm.contracts import Domain, Mutation, Selection
 from tfsm.errors import TfsmError
 from tfsm.evolution.engine import Engine
+from tfsm.evolution.evaluating import experience_bytes
 from tfsm.evolution.initial import Initial
 from tfsm.evolution.plan import make_plan
 from tfsm.experiments.settings import Settings
@@ -32,7 +33,13 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
     initial = Initial(settings.init, settings.init_scale)
     if getattr(mutation, "needs_gradient", False):
         _check_gradient(network, domain, initial, settings.seed)
-    plan = make_plan(network, domain, runs=settings.runs, population=settings.population, **settings.engine)
+    plan = make_plan(
+        network,
+        runs=settings.runs,
+        population=settings.population,
+        experience_bytes=experience_bytes(domain, network),
+        **settings.engine,
+    )
     return Engine(
         network,
         domain,

@@ -95,10 +95,10 @@ class Network:
             The output rows `[B, I, K]`; zeros that were added on the way, one for each product with weights; and a
             function from the gradients with respect to these to the sum over inputs of absolute gradients `[B, P]`.
         """
-        taps = Taps(watch)
+        taps = Taps(watch, tf.nest.flatten(inputs)[0].shape[1], self.dtype)
         rows = _as_rows(self._outputs(genomes, inputs, taps), self.dtype)
         variables = self.model.trainable_variables
-        return rows, taps.deltas, lambda gradients: tf.cast(taps.absolute_gradients(variables, gradients), self.dtype)
+        return rows, taps.deltas, lambda gradients: taps.absolute_gradients(variables, gradients)
 
     def _outputs(self, genomes: Tensor, inputs: Nest, taps: Taps | None) -> list[Tensor]:
         return self.program.run(self.layout.split(genomes), tf.nest.flatten(inputs), taps)

@@ -38,10 +38,12 @@ class Taps:
 
     Args:
         watch: told about every delta; a gradient tape's own `watch`.
+        experiences: N, how many inputs the network sees.
+        dtype: the genome's type, in which gradients are added up whatever the layers compute in.
     """
 
-    def __init__(self, watch: Callable[[Tensor], None]) -> None:
-        self._watch = watch
+    def __init__(self, watch: Callable[[Tensor], None], experiences: int, dtype: tf.DType) -> None:
+        self._watch, self._experiences, self._dtype = watch, experiences, dtype
         self._taps: list[Tap] = []
         self.deltas: list[Tensor] = []
 
@@ -69,33 +71,31 @@ class Taps:
         flat = []
         for variable in variables:
             for _, taps in sorted(uses[id(variable)].items()):
-                found = _absolute(taps, gradients)
+                found = self._absolute(taps, gradients)
                 flat.append(tf.reshape(found, [found.shape[0] or tf.shape(found)[0], -1]))
         return tf.concat(flat, axis=-1)
 
+    def _absolute(self, taps: list[Tap], gradients: Sequence[Tensor]) -> Tensor:
+        d = self._joined([gradients[tap.delta] for tap in taps])  # [B, N, M, out]
+        if taps[0].inputs is None:
+            return tf.reduce_sum(tf.abs(tf.reduce_sum(d, axis=2)), axis=1)
+        a = self._joined([tap.inputs for tap in taps])
+        if d.shape[2] == 1:  # one place: the absolute value of a product is the product of absolute values
+            return tf.matmul(tf.abs(a[:, :, 0]), tf.abs(d[:, :, 0]), transpose_a=True)
+        bytes_each = (d.shape[0] or 1) * a.shape[-1] * d.shape[-1] * d.dtype.size
+        step = max(1, min(self._experiences, CHUNK_BYTES // bytes_each))
+        sums = []
+        for start in range(0, self._experiences, step):
+            part = slice(start, start + step)
+            each = tf.matmul(a[:, part], d[:, part], transpose_a=True)  # [B, n, in, out]
+            sums.append(tf.reduce_sum(tf.abs(each), axis=1))
+        return tf.add_n(sums)
 
-def _absolute(taps: list[Tap], gradients: Sequence[Tensor]) -> Tensor:
-    d = _joined([gradients[tap.delta] for tap in taps])  # [B, N, M, out]
-    if taps[0].inputs is None:
-        return tf.reduce_sum(tf.abs(tf.reduce_sum(d, axis=2)), axis=1)
-    a = _joined([tap.inputs for tap in taps])
-    if d.shape[2] == 1:  # one place: the absolute value of a product is the product of absolute values
-        return tf.matmul(tf.abs(a[:, :, 0]), tf.abs(d[:, :, 0]), transpose_a=True)
-    experiences = d.shape[1]
-    bytes_each = (d.shape[0] or 1) * a.shape[-1] * d.shape[-1] * d.dtype.size
-    step = max(1, min(experiences, CHUNK_BYTES // bytes_each))
-    sums = []
-    for start in range(0, experiences, step):
-        part = slice(start, start + step)
-        each = tf.matmul(a[:, part], d[:, part], transpose_a=True)  # [B, n, in, out]
-        sums.append(tf.reduce_sum(tf.abs(each), axis=1))
-    return tf.add_n(sums)
-
-
-def _joined(tensors: list[Tensor]) -> Tensor:
-    """Return `[B, N, M, width]` with the places of all of them."""
-    flat = []
-    for tensor in tensors:
-        lanes = tensor.shape[0] or tf.shape(tensor)[0]
-        flat.append(tf.reshape(tensor, [lanes, tensor.shape[1], -1, tensor.shape[-1]]))
-    return flat[0] if len(flat) == 1 else tf.concat(flat, axis=2)
+    def _joined(self, tensors: list[Tensor]) -> Tensor:
+        """Return `[B, N, M, width]` with the places of all of them; times that were folded into N come out of it."""
+        flat = []
+        for tensor in tensors:
+            lanes = tensor.shape[0] or tf.shape(tensor)[0]
+            shaped = tf.reshape(tensor, [lanes, self._experiences, -1, tensor.shape[-1]])
+            flat.append(tf.cast(shaped, self._dtype))
+        return flat[0] if len(flat) == 1 else tf.concat(flat, axis=2)

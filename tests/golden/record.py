@@ -1,0 +1,50 @@
+"""Record golden runs, where a trajectory is meant to change: `python -m tests.golden.record > tests/golden/runs.json`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import tfsm
+
+OPERATORS = ("control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so")
+
+
+class Listener:
+    """Keeps the metrics."""
+
+    def __init__(self) -> None:
+        self.metrics: list[dict[str, Any]] = []
+
+    def progress(self, progress: Any) -> None:
+        """Ignore it."""
+
+    def interval(self, metrics: list[dict[str, Any]]) -> None:
+        """Keep them."""
+        self.metrics += metrics
+
+    def finished(self, result: Any) -> None:
+        """Ignore it."""
+
+
+def golden_run(mutation: str) -> list[dict[str, Any]]:
+    """Return the metrics of two short runs of recurrent parity."""
+    listener = Listener()
+    tfsm.evolve(
+        "parity",
+        mutation=mutation,
+        runs=2,
+        seed=11,
+        population=10,
+        evaluations=60,
+        observers=[listener],
+        bits=3,
+        units=5,
+        log_every=10,
+        size=3,
+    )
+    return listener.metrics
+
+
+if __name__ == "__main__":
+    print(json.dumps({mutation: golden_run(mutation) for mutation in OPERATORS}, indent=1))

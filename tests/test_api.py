@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import doctest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import layers as kl
+
+import tfsm
+import tfsm.api
+import tfsm.errors
+
+OPERATORS = ("control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so")
+X = np.random.default_rng(0).standard_normal((6, 3)).astype(np.float32)
+
+
+@pytest.fixture
+def model() -> keras.Model:
+    keras.utils.set_random_seed(1)
+    return keras.Sequential(
+        [keras.Input((3,)), kl.Dense(4, "tanh"), kl.BatchNormalization(), kl.Dropout(0.5), kl.Dense(2)], name="mine"
+    )
+
+
+def stairs() -> keras.Model:
+    x = keras.Input((3,))
+    return keras.Model(x, keras.ops.round(5.0 * kl.Dense(2)(x)), name="stairs")
+
+
+def refused(call: Callable[[], Any]) -> str:
+    with pytest.raises(tfsm.TfsmError) as caught:
+        call()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("module", [tfsm.api, tfsm.errors])
+def test_the_examples_in_the_docstrings_run(module: Any) -> None:
+    found = doctest.testmod(module)
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+def test_every_public_name_can_be_had_and_no_other() -> None:
+    for name in tfsm.__all__:
+        assert getattr(tfsm, name) is not None
+    assert dir(tfsm) == sorted(tfsm.__all__)
+    with pytest.raises(AttributeError, match="module 'tfsm' has no attribute 'mutat'"):
+        _ = tfsm.mutat
+
+
+@pytest.mark.parametrize("mutation", OPERATORS)
+def test_a_child_differs_from_its_parent_in_trainable_variables_only(model: keras.Model, mutation: str) -> None:
+    before = [v.numpy().copy() for v in model.variables]
+    child = tfsm.mutate(model, X, mutation, intensity=0.05, seed=3)
+    assert child is not model
+    assert all(np.array_equal(v.numpy(), old) for v, old in zip(model.variables, before, strict=True))
+    for mine, theirs in zip(child.non_trainable_variables, model.non_trainable_variables, strict=True):
+        np.testing.assert_array_equal(mine.numpy(), theirs.numpy())
+    for mine, theirs in zip(child.trainable_variables, model.trainable_variables, strict=True):
+        assert (mine.numpy() != theirs.numpy()).any()
+    assert child.layers[0].get_config()["units"] == 4
+
+
+@pytest.mark.parametrize("mutation", OPERATORS)
+def test_a_seed_says_which_child(model: keras.Model, mutation: str) -> None:
+    first, again, other = (tfsm.flatten(tfsm.mutate(model, X, mutation, 0.05, seed)) for seed in (3, 3, 2**63 - 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+@pytest.mark.parametrize("mutation", OPERATORS)
+def test_no_intensity_is_no_change(model: keras.Model, mutation: str) -> None:
+    np.testing.assert_array_equal(tfsm.flatten(tfsm.mutate(model, X, mutation, 0)), tfsm.flatten(model))
+
+
+def test_sm_r_moves_the_outputs_as_far_as_asked(model: keras.Model) -> None:
+    child = tfsm.mutate(model, X, "sm-r", 0.2)
+    assert tfsm.divergence(model, child, X) == pytest.approx(0.2, rel=0.011)
+    outputs = [np.asarray(m(X, training=False)) for m in (model, child)]
+    assert ((outputs[0] - outputs[1]) ** 2).sum(axis=1).mean() == pytest.approx(0.2, rel=0.011)
+
+
+def test_an_unreachable_divergence_is_warned_of() -> None:
+    bounded = keras.Sequential([keras.Input((3,)), kl.Dense(2, "sigmoid")])
+    with pytest.warns(UserWarning, match=r"sm-r: no magnitude along this direction gives a divergence of 9; the child"):
+        child = tfsm.mutate(bounded, X, "sm-r", 9)
+    assert np.isfinite(tfsm.flatten(child)).all()
+
+
+def test_options_are_the_operators(model: keras.Model) -> None:
+    held = tfsm.flatten(tfsm.mutate(model, X, "sm-g-abs", 5.0, max_change=0.01)) - tfsm.flatten(model)
+    assert np.abs(held).max() == pytest.approx(0.01, rel=1e-4)
+    assert np.abs(tfsm.flatten(tfsm.mutate(model, X, "sm-g-abs", 5.0)) - tfsm.flatten(model)).max() > 1
+
+
+def test_divergence_takes_a_model_or_a_genome(model: keras.Model) -> None:
+    child = tfsm.mutate(model, X, "control", 0.1)
+    assert tfsm.divergence(model, child, X) == pytest.approx(tfsm.divergence(model, tfsm.flatten(child), X))
+    assert tfsm.divergence(model, model, X) == 0.0
+    assert tfsm.divergence(model, child, X) > 0
+
+
+def test_a_sensitivity_along_no_given_direction_is_along_a_random_unit_vector(model: keras.Model) -> None:
+    found = tfsm.sensitivity(model, X, "sm-g-so")
+    assert found.shape == tfsm.flatten(model).shape
+    np.testing.assert_array_equal(found, tfsm.sensitivity(model, X, "sm-g-so"))
+    along = np.ones_like(found)
+    np.testing.assert_allclose(
+        tfsm.sensitivity(model, X, "sm-g-so", 4 * along), 2 * tfsm.sensitivity(model, X, "sm-g-so", along), rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("mutation", ["sm-g-sum", "sm-g-abs", "sm-g-so"])
+def test_a_model_without_a_gradient_is_told_to_use_sm_r_and_may(mutation: str) -> None:
+    many = np.random.default_rng(1).standard_normal((100, 3))
+    for call in (lambda: tfsm.mutate(stairs(), many, mutation), lambda: tfsm.sensitivity(stairs(), many, mutation)):
+        message = refused(call)
+        assert "the model 'stairs' is not differentiable" in message
+        assert "use the mutation 'sm-r'" in message
+    model = stairs()
+    child = tfsm.mutate(model, many, "sm-r", 0.5)
+    assert tfsm.divergence(model, child, many) > 0
+
+
+WRONG: dict[str, tuple[Callable[[keras.Model], Any], str]] = {
+    "shape": (lambda m: tfsm.mutate(m, X[:, :2]), "takes [N, 3], the experience has [6, 2]"),
+    "empty": (lambda m: tfsm.mutate(m, X[:0]), "the experience is empty"),
+    "nan": (lambda m: tfsm.mutate(m, X * np.nan), "NaN or infinite"),
+    "unbuilt": (lambda m: tfsm.mutate(keras.Sequential([kl.Dense(2)]), X), "is not built"),
+    "nothing trainable": (lambda m: tfsm.mutate(_frozen(m), X), "no trainable variables"),
+    "no model": (lambda m: tfsm.mutate("model", X), "expected a Keras model, got str"),
+    "operator": (lambda m: tfsm.mutate(m, X, "sm-gabs"), "no mutation named 'sm-gabs', did you mean 'sm-g-abs'?"),
+    "option": (lambda m: tfsm.mutate(m, X, "sm-g-abs", flor=1), "flor: no such option, did you mean 'floor'?"),
+    "option of another": (lambda m: tfsm.mutate(m, X, "control", floor=1.0), "floor: no such option"),
+    "option's value": (lambda m: tfsm.mutate(m, X, "sm-g-abs", floor=-1.0), "floor=-1.0: expected a number > 0"),
+    "negative intensity": (lambda m: tfsm.mutate(m, X, intensity=-0.1), "intensity: expected a number >= 0"),
+    "nan intensity": (lambda m: tfsm.mutate(m, X, intensity=float("nan")), "intensity: expected a number >= 0"),
+    "infinite intensity": (lambda m: tfsm.mutate(m, X, intensity=float("inf")), "intensity: expected a number >= 0"),
+    "intensity in words": (lambda m: tfsm.mutate(m, X, intensity="much"), "intensity: expected a number >= 0"),
+    "negative seed": (lambda m: tfsm.mutate(m, X, seed=-1), "seed: expected a whole number from 0 to 2**63 - 1"),
+    "large seed": (lambda m: tfsm.mutate(m, X, seed=2**63), "seed: expected a whole number"),
+    "broken seed": (lambda m: tfsm.mutate(m, X, seed=1.5), "seed: expected a whole number"),
+    "seed of bool": (lambda m: tfsm.mutate(m, X, seed=True), "seed: expected a whole number"),
+    "insensitive operator": (lambda m: tfsm.sensitivity(m, X, "sm-r"), "'sm-r' measures no sensitivity: use sm-g-sum"),
+    "unknown operator": (lambda m: tfsm.sensitivity(m, X, "sm-g-sun"), "did you mean 'sm-g-sum'?"),
+    "direction": (lambda m: tfsm.sensitivity(m, X, "sm-g-so", np.ones(3)), "got an array of shape (3,)"),
+    "genome": (lambda m: tfsm.divergence(m, np.ones(3), X), "got an array of shape (3,)"),
+    "other model": (lambda m: tfsm.divergence(m, stairs(), X), "got an array of shape (8,)"),
+    "unflatten": (lambda m: tfsm.unflatten(m, np.ones(3)), "got an array of shape (3,)"),
+    "file": (lambda m: tfsm.load_model("no/such.keras"), "no such file"),
+    "domain": (lambda m: tfsm.evolve("simple-esy"), "did you mean 'simple-easy'?"),
+}
+
+
+def _frozen(model: keras.Model) -> keras.Model:
+    model.trainable = False
+    return model
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_said_in_one_message(name: str, model: keras.Model) -> None:
+    call, message = WRONG[name]
+    assert message in refused(lambda: call(model))
+
+
+def test_a_saved_child_comes_back(model: keras.Model, tmp_path: Path) -> None:
+    child = tfsm.mutate(model, X)
+    child.save(tmp_path / "child.keras")
+    np.testing.assert_array_equal(tfsm.flatten(tfsm.load_model(tmp_path / "child.keras")), tfsm.flatten(child))
+
+
+def test_evolving_gives_a_champion_of_the_domains_network() -> None:
+    result = tfsm.evolve("simple-easy", mutation="sm-g-abs", runs=2, seed=1, evaluations=300)
+    assert len(result.runs) == 2
+    champion = result.champion()
+    np.testing.assert_array_equal(tfsm.flatten(champion), result.best.champion)
+    assert result.solved == sum(run.solved for run in result.runs)
