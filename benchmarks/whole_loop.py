@@ -58,7 +58,7 @@ def rows(
         compiling[str(runs)] = clock(sides[str(runs)])
         if not effort.quick:
             # A generation later the share of parents that had a child before is what it will stay.
-            clock(sides[str(runs)], engine.state.population // STEPS)
+            clock(sides[str(runs)], -(-engine.state.population // STEPS))
     loops = plain_loops(settings_of(domain, operator, 1), donor)
     if loops:
         agreement.rows.append({"domain": domain, "operator": operator, **check(domain, operator, donor, loops)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tfsm.contracts import Nest, Tensor
 from tfsm.kernels.sensitivity import abs_sensitivity
@@ -16,6 +17,8 @@ class SafeMutationAbs(ShapedNoise):
 
     .. math:: s_p = \sqrt{\sum_k \left(\tfrac1I \sum_i |\partial y_{ik} / \partial w_p|\right)^2}
     """
+
+    measures_each: ClassVar[bool] = True
 
     def sensitivity(self, network: Network, genome: Tensor, experience: Nest, direction: Tensor) -> Tensor:
         """Return the raw sensitivity; the direction does not matter."""

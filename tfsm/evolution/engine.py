@@ -72,6 +72,21 @@ class Engine:
         self.advance = Traced(self._repeated(self._advance))
         self.probe = Traced(self._probe)
 
+    @property
+    def reuses(self) -> bool:
+        """Whether sensitivities are kept for a parent's next child."""
+        return self._reuse is not None
+
+    @property
+    def measures_each(self) -> bool:
+        """Whether the operator needs gradients of single experiences."""
+        return bool(getattr(self._mutation, "measures_each", False))
+
+    @property
+    def compiled_domain(self) -> bool:
+        """Whether the domain is compiled with the loop."""
+        return self._evaluate.compiled
+
     def reset(self, first_run: int) -> None:
         """Make ready for the runs from `first_run` on."""
         self._first_run.assign(first_run)

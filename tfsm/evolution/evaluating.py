@@ -23,17 +23,18 @@ class Evaluator:
 
     def __init__(self, domain: Domain, network: Network, *, jit: bool) -> None:
         self._domain, self._network = domain, network
-        self._compiled = getattr(domain, "compiled", True)
+        self.compiled: bool = getattr(domain, "compiled", True)
+        """Whether the domain is TensorFlow code."""
         self._template: Evaluation | None = None
-        self._call = tf.function(self._traced if self._compiled else self._hosted, jit_compile=jit and self._compiled)
+        self._call = tf.function(self._traced if self.compiled else self._hosted, jit_compile=jit and self.compiled)
 
     def __call__(self, genomes: Tensor, seed: Tensor, live: Tensor) -> Evaluation:
         """Evaluate genomes `[B, P]` with seeds `[B, 2]`; what is said of those not `live` does not matter."""
-        return self._call(genomes, seed) if self._compiled else self._call(genomes, seed, live)
+        return self._call(genomes, seed) if self.compiled else self._call(genomes, seed, live)
 
     def template(self, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Return the shapes and types of what comes back, as `tf.TensorSpec`s without the genomes' axis."""
-        if self._compiled:
+        if self.compiled:
             found = self._call.get_concrete_function(
                 tf.TensorSpec(genomes.shape, genomes.dtype), tf.TensorSpec(seed.shape, seed.dtype)
             ).structured_outputs

@@ -72,9 +72,9 @@ def make_plan(
     chosen = min(wanted, max(1, int(memory * _GIB // a_run)))
     note = ""
     if chosen < wanted:
-        note = f"{chosen} of {runs} runs at a time, since the population of one takes {a_run / _GIB:.2f} GiB"
+        note = f"{chosen} of {runs} runs at a time, since the population of one takes {_size(a_run)}"
     if a_run > memory * _GIB:
-        note = f"the population of one run takes {a_run / _GIB:.2f} GiB"
+        note = f"the population of one run takes {_size(a_run)}"
     if note:
         note += f" and engine.memory is {memory:g} GiB"
     return Plan(
@@ -87,6 +87,10 @@ def make_plan(
         reuse=reuse and chosen * (a_run + genomes) <= memory * _GIB,
         note=note,
     )
+
+
+def _size(count: int) -> str:
+    return f"{count / _GIB:.2f} GiB" if count > 0.1 * _GIB else f"{count / 2**20:.1f} MiB"
 
 
 def _jit(network: Network, compile: Compile) -> tuple[bool, str]:

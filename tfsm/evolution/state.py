@@ -57,6 +57,12 @@ class State:
         self.tallies = {name: variable([runs], tf.float32) for name in (*TALLIES, *diagnostics)}
         self.clear()
 
+    @property
+    def size_bytes(self) -> int:
+        """What all of it takes."""
+        tables = [self.genomes, self.fitness, self.sensitivity, self.measured, self.champion]
+        return sum(v.shape.num_elements() * v.dtype.size for v in [*tables, *tf.nest.flatten(self.experience)])
+
     def clear(self) -> None:
         """Forget everything, ready for another group of runs."""
         for table in (self.fitness, self.champion_fitness, self.best_fitness, self.baseline):

@@ -1,0 +1,65 @@
+"""evosax: SimpleGA with ask and tell in one compiled `lax.scan`, the fitness mapped with `vmap`."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import evosax  # noqa: F401  (what is missing is told by its own name)
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from evosax.algorithms import SimpleGA
+
+from benchmarks.rivals.problem import BITS, DEVIATION, ODD, POPULATION, SHAPES, TINY, WEIGHTS, Side, Sides, cuts, initial
+
+GENERATIONS = 10
+"""Generations in one compiled call."""
+
+ABOUT = f"SimpleGA (best half are parents, Gaussian mutation), jit(lax.scan over {GENERATIONS} generations)"
+
+
+def fitness(genome: jax.Array) -> jax.Array:
+    parts = [part.reshape(shape) for part, shape in zip(jnp.split(genome, cuts()), SHAPES, strict=True)]
+    first = second = jnp.zeros((16, 20))
+    for t in range(4):
+        first = jnp.tanh(BITS[:, t, None] @ parts[0] + first @ parts[1] + parts[2])
+        second = jnp.tanh(first @ parts[3] + second @ parts[4] + parts[5])
+    likelihood = jax.nn.softmax(second @ parts[6] + parts[7])[jnp.arange(16), ODD]
+    return jnp.log(jnp.maximum(likelihood, TINY)).mean()
+
+
+def sides() -> Sides:
+    population = jnp.asarray(initial(POPULATION))
+    evaluate = jax.jit(jax.vmap(fitness))
+    algorithm = SimpleGA(POPULATION, jnp.zeros(WEIGHTS), std_schedule=optax.constant_schedule(DEVIATION))
+    params = algorithm.default_params
+    key = jax.random.key(0)
+    state = algorithm.init(key, population, -evaluate(population), params)
+
+    def generation(state: Any, key: jax.Array) -> tuple[Any, None]:
+        ask_key, tell_key = jax.random.split(key)
+        children, state = algorithm.ask(ask_key, state, params)
+        state, _ = algorithm.tell(tell_key, children, -jax.vmap(fitness)(children), state, params)
+        return state, None
+
+    @jax.jit
+    def evolve(state: Any, key: jax.Array) -> Any:
+        return jax.lax.scan(generation, state, jax.random.split(key, GENERATIONS))[0]
+
+    held = {"state": state, "key": key}
+
+    def advance() -> None:
+        held["key"], now = jax.random.split(held["key"])
+        held["state"] = jax.block_until_ready(evolve(held["state"], now))
+
+    normal = jax.jit(functools.partial(jax.random.normal, shape=(POPULATION, WEIGHTS)))
+    return Sides(
+        lambda genomes: np.asarray(evaluate(jnp.asarray(genomes))),
+        {"evosax": Side(advance, POPULATION * GENERATIONS, ABOUT)},
+        {
+            "evosax: normal numbers": Side(lambda: jax.block_until_ready(normal(key)), POPULATION),
+            "evosax: evaluation": Side(lambda: jax.block_until_ready(evaluate(population)), POPULATION),
+        },
+    )

@@ -1,0 +1,69 @@
+"""EvoTorch: GeneticAlgorithm with GaussianMutation, and a fitness vectorised over the population."""
+
+from __future__ import annotations
+
+import evotorch
+import torch
+from evotorch.algorithms import GeneticAlgorithm
+from evotorch.neuroevolution.net import make_functional_module
+from evotorch.operators import GaussianMutation
+from torch import nn
+
+from benchmarks.rivals.problem import BITS, DEVIATION, ODD, POPULATION, SHAPES, TINY, WEIGHTS, Side, Sides, initial
+
+ABOUT = "GeneticAlgorithm (parents and children compete, none is evaluated twice), fitness by functional module and vmap"
+
+
+class Recurrent(nn.Module):
+    """The network, with its parameters in the order of a genome; torch's own RNN cannot be mapped over weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = nn.ParameterList([torch.zeros(shape) for shape in SHAPES])
+
+    def forward(self, sequences: torch.Tensor) -> torch.Tensor:
+        """Return the probabilities `[16, 2]`."""
+        w = self.weights
+        # Products with the inputs are taken for all times at once.
+        inputs = sequences[..., None] @ w[0] + w[2]
+        first = second = torch.zeros(len(sequences), 20)
+        for t in range(sequences.shape[1]):
+            first = torch.tanh(inputs[:, t] + first @ w[1])
+            second = torch.tanh(first @ w[3] + second @ w[4] + w[5])
+        return torch.softmax(second @ w[6] + w[7], dim=-1)
+
+
+def sides() -> Sides:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    evotorch.tools.misc.set_default_logger_config(logger_level=40)
+    network = make_functional_module(Recurrent(), disable_autograd_tracking=True)
+    sequences, odd = torch.tensor(BITS), torch.tensor(ODD)
+
+    def one(genome: torch.Tensor) -> torch.Tensor:
+        likelihood = network(genome, sequences)[torch.arange(16), odd]
+        return torch.log(torch.clamp(likelihood, min=TINY)).mean()
+
+    @torch.no_grad()
+    def fitness(genomes: torch.Tensor) -> torch.Tensor:
+        return torch.func.vmap(one)(genomes)
+
+    start = torch.tensor(initial(POPULATION))
+    problem = evotorch.Problem(
+        "max", evotorch.decorators.vectorized(fitness), solution_length=WEIGHTS, initial_bounds=(-1.0, 1.0), seed=0
+    )
+    mutation = GaussianMutation(problem, stdev=DEVIATION)
+    algorithm = GeneticAlgorithm(problem, operators=[mutation], popsize=POPULATION, re_evaluate=False)
+    algorithm.population.set_values(start)
+    batch = algorithm.population
+    return Sides(
+        lambda genomes: fitness(torch.tensor(genomes)).numpy(),
+        {"EvoTorch": Side(algorithm.step, POPULATION, ABOUT)},
+        {
+            "EvoTorch: normal numbers": Side(lambda: torch.randn(POPULATION, WEIGHTS), POPULATION),
+            "EvoTorch: mutation": Side(lambda: mutation(batch), POPULATION),
+            "EvoTorch: evaluation": Side(lambda: fitness(start), POPULATION),
+        },
+    )
+
+

@@ -1,0 +1,74 @@
+"""PyGAD: `pygad.GA` on a Keras model through `pygad.kerasga`, as its documentation does it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pygad
+import pygad.kerasga
+
+from benchmarks.rivals.problem import BITS, DEVIATION, ODD, POPULATION, TINY, Side, Sides, initial
+
+ABOUT = "pygad.GA (best half are parents, Gaussian mutation, no crossover), fitness by pygad.kerasga.predict"
+FAST = "the same GA; the fitness function calls model.set_weights and a tf.function of the model instead"
+
+
+def model() -> keras.Model:
+    layers = keras.layers
+    recurrent = [layers.SimpleRNN(20, return_sequences=True), layers.SimpleRNN(20)]
+    return keras.Sequential([keras.Input((4, 1)), *recurrent, layers.Dense(2, activation="softmax")])
+
+
+def mutation(offspring: np.ndarray, ga: Any) -> np.ndarray:
+    return offspring + DEVIATION * np.random.standard_normal(offspring.shape)  # noqa: NPY002  (PyGAD seeds this one)
+
+
+def log_likelihood(probabilities: np.ndarray) -> float:
+    return float(np.log(np.maximum(probabilities[np.arange(16), ODD], TINY)).mean())
+
+
+def sides() -> Sides:
+    network, sequences = model(), BITS[..., None]
+    compiled = keras.tree and _compiled(network)
+
+    def documented(ga: Any, solution: np.ndarray, index: Any) -> float:
+        return log_likelihood(pygad.kerasga.predict(model=network, solution=solution, data=sequences))
+
+    def tuned(ga: Any, solution: np.ndarray, index: Any) -> float:
+        network.set_weights(pygad.kerasga.model_weights_as_matrix(network, solution))
+        return log_likelihood(compiled(sequences).numpy())
+
+    return Sides(
+        lambda genomes: np.array([documented(None, genome, 0) for genome in genomes]),
+        {
+            "PyGAD": Side(*_generation(documented), ABOUT),
+            "PyGAD, compiled model": Side(*_generation(tuned), FAST),
+        },
+    )
+
+
+def _generation(fitness: Any) -> tuple[Any, int]:
+    """Return a call that runs two generations from the start, and how often it evaluates."""
+    counted = {"calls": 0}
+
+    def counting(ga: Any, solution: np.ndarray, index: Any) -> float:
+        counted["calls"] += 1
+        return fitness(ga, solution, index)
+
+    def call() -> int:
+        counted["calls"] = 0
+        pygad.GA(
+            num_generations=1,
+            num_parents_mating=POPULATION // 2,
+            initial_population=initial(POPULATION),
+            fitness_func=counting,
+            crossover_type=None,
+            mutation_type=mutation,
+            keep_elitism=1,
+            suppress_warnings=True,
+        ).run()
+        return counted["calls"]
+
+    return call, 0
