@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 
 # Several test processes share the cores; without this each would start a thread per core.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# What one test has compiled, the next need not; a folder of the session's own keeps a user's cache out of it.
+if "TFSM_TEST_CACHE" not in os.environ:
+    os.environ["TFSM_TEST_CACHE"] = tempfile.mkdtemp(prefix="tfsm-tests-")
+    atexit.register(shutil.rmtree, os.environ["TFSM_TEST_CACHE"], ignore_errors=True)
+os.environ["TF_XLA_FLAGS"] = f"--tf_xla_persistent_cache_directory={os.environ['TFSM_TEST_CACHE']}"
 # A user's own switches must not decide what the tests see.
 for name in ("TFSM_DISABLE_PLUGINS", "TFSM_STRICT_PLUGINS"):
     os.environ.pop(name, None)

@@ -12,7 +12,19 @@ import numpy as np
 import optax
 from evosax.algorithms import SimpleGA
 
-from benchmarks.rivals.problem import BITS, DEVIATION, ODD, POPULATION, SHAPES, TINY, WEIGHTS, Side, Sides, cuts, initial
+from benchmarks.rivals.problem import (
+    BITS,
+    DEVIATION,
+    ODD,
+    POPULATION,
+    SHAPES,
+    TINY,
+    WEIGHTS,
+    Side,
+    Sides,
+    cuts,
+    initial,
+)
 
 GENERATIONS = 10
 """Generations in one compiled call."""

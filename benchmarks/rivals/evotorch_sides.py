@@ -11,7 +11,9 @@ from torch import nn
 
 from benchmarks.rivals.problem import BITS, DEVIATION, ODD, POPULATION, SHAPES, TINY, WEIGHTS, Side, Sides, initial
 
-ABOUT = "GeneticAlgorithm (parents and children compete, none is evaluated twice), fitness by functional module and vmap"
+ABOUT = (
+    "GeneticAlgorithm (parents and children compete, none is evaluated twice), fitness by functional module and vmap"
+)
 
 
 class Recurrent(nn.Module):
@@ -65,5 +67,3 @@ def sides() -> Sides:
             "EvoTorch: evaluation": Side(lambda: fitness(start), POPULATION),
         },
     )
-
-

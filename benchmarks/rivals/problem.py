@@ -23,11 +23,14 @@ TINY = 1e-30
 
 @dataclass
 class Side:
-    """Something to measure: a call that makes and evaluates so many children, or does one part of that."""
+    """Something to measure: a call that makes and evaluates children, or does one part of that for so many."""
 
     call: Callable[[], object]
     evaluations: int
+    """Children of one call."""
     about: str = ""
+    heavy: bool = False
+    """Whether one call takes seconds, so that it is not worth a rehearsal."""
 
 
 @dataclass

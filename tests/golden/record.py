@@ -1,4 +1,4 @@
-"""Record golden runs, where a trajectory is meant to change: `python -m tests.golden.record > tests/golden/runs.json`."""
+"""Record golden runs: `python -m tests.golden.record > tests/golden/runs.json`, where they are meant to change."""
 
 from __future__ import annotations
 

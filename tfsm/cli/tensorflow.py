@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 
+from tfsm.cli.compile_cache import use_compile_cache
 from tfsm.errors import TfsmError
 from tfsm.registry import Entry
 
@@ -14,6 +16,8 @@ def import_quietly() -> None:
     if backend != "tensorflow":
         raise TfsmError(f"KERAS_BACKEND is {backend!r}: tfsm runs on Keras' TensorFlow backend only; unset it")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if "tensorflow" not in sys.modules:
+        use_compile_cache(os.environ)
     # The notices come before the level is looked at, straight to the file descriptor.
     with open(os.devnull, "w") as nowhere:
         kept = os.dup(2)

@@ -1,0 +1,82 @@
+"""tfsm: its engine in lock step, and its parts in a generational algorithm like the other libraries'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.engines import advance, begun, engine_of, settings_of
+from benchmarks.rivals.problem import DEVIATION, POPULATION, WEIGHTS, Side, Sides, initial
+from tfsm.experiments.parts import build_part
+from tfsm.kernels.noise import fold, gaussian, root_seed
+from tfsm.models.network import Network
+from tfsm.plugins import load_plugins
+
+GENERATIONS = 10
+STEPS = 16
+LOCK_STEP = "steady state: {runs} runs at once, each with a population of 250, tournaments, one child at a time"
+GENERATIONAL = (
+    f"tfsm's operator and domain in a generational GA, {GENERATIONS} generations a call: best half are parents"
+)
+
+
+def sides() -> Sides:
+    plugins = load_plugins()
+    domain = build_part(plugins.domains["parity"], {})
+    control = build_part(plugins.mutations["control"], {})
+    network = Network(domain.network())
+    seeds = fold(root_seed(0), tf.range(POPULATION))
+    start = tf.constant(initial(POPULATION))
+
+    def fitness(genomes: tf.Tensor) -> tf.Tensor:
+        return domain.evaluate(network, genomes, seeds).fitness
+
+    def generation(genomes: tf.Tensor, scores: tf.Tensor, seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        best = tf.math.top_k(scores, POPULATION // 2, sorted=False).indices
+        # Every parent has two children: no more random numbers than the other libraries draw.
+        parents = tf.gather(genomes, tf.concat([best, best], axis=0))
+        children = control(network, parents, (), tf.constant(DEVIATION), fold(seed, tf.range(POPULATION)))
+        return children, fitness(children)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def evolve(genomes: tf.Tensor, scores: tf.Tensor, seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        def body(i: tf.Tensor, genomes: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            return i + 1, *generation(genomes, scores, fold(seed, i))
+
+        return tf.while_loop(lambda i, *_: i < GENERATIONS, body, (tf.constant(0), genomes, scores))[1:]
+
+    evaluate = tf.function(fitness, jit_compile=True, autograph=False)
+    held: dict[str, Any] = {"genomes": start, "scores": evaluate(start), "call": 0}
+
+    def generations() -> None:
+        held["call"] += 1
+        seed = fold(root_seed(1), held["call"])
+        held["genomes"], held["scores"] = evolve(held["genomes"], held["scores"], seed)
+        held["scores"].numpy()
+
+    noise = tf.function(lambda seeds: gaussian(seeds, WEIGHTS), jit_compile=True, autograph=False)
+    return Sides(
+        lambda genomes: _padded(evaluate, genomes),
+        {
+            "tfsm, generational": Side(generations, POPULATION * GENERATIONS, GENERATIONAL),
+            **{f"tfsm, {runs} runs": lock_step(runs) for runs in (20, POPULATION)},
+        },
+        {
+            "tfsm: normal numbers": Side(lambda: noise(seeds).numpy(), POPULATION),
+            "tfsm: evaluation": Side(lambda: evaluate(start).numpy(), POPULATION),
+        },
+    )
+
+
+def lock_step(runs: int) -> Side:
+    engine = begun(engine_of(settings_of("parity", "control", runs)))
+    return Side(advance(engine, STEPS), runs * STEPS, LOCK_STEP.format(runs=runs))
+
+
+def _padded(evaluate: Callable[[tf.Tensor], tf.Tensor], genomes: np.ndarray) -> np.ndarray:
+    """Evaluate fewer genomes than the function is compiled for."""
+    wide = np.concatenate([genomes, np.zeros((POPULATION - len(genomes), WEIGHTS), np.float32)])
+    return evaluate(tf.constant(wide)).numpy()[: len(genomes)]
