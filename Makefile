@@ -1,6 +1,6 @@
 # Everything sets itself up: `make demo` and `make test` need Python 3.11 to 3.13 and nothing else.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format check-types layers unit clean
+.PHONY: help demo test test-slow lint format check-types layers unit bench clean
 
 # The first Python on the path that is new enough; `make PYTHON=/path/to/python ...` insists on one.
 SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -8,6 +8,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	if $$p -c '$(SUITABLE)' >/dev/null 2>&1; then echo $$p; break; fi; done)
 
 VENV := .venv
+# Of its own, because the other libraries may want other versions of what tfsm needs.
+BENCH := .venv-bench
 BIN := $(VENV)/bin
 # Debian splits ensurepip off its Python; then the pip that came with it installs into the environment from outside.
 PIP = $(if $(wildcard $(BIN)/pip),$(BIN)/python -m pip,$(PYTHON) -m pip --python $(BIN)/python)
@@ -56,5 +58,17 @@ unit: $(VENV)/.installed-test ## Run the tests alone
 test-slow: $(VENV)/.installed-test ## Run whole experiments as tests (about half an hour)
 	$(BIN)/pytest -m slow
 
-clean: ## Remove the environment and caches
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+# PyTorch's default build for Linux brings some GB of CUDA; PIP_CONSTRAINT may name another one.
+$(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
+	@echo "installing tfsm and the libraries it is measured beside into $(VENV) (this may take some minutes)"
+	@$(PIP) install --quiet --disable-pip-version-check --editable '.[bench]' || { \
+		echo "the other libraries cannot be installed here: tfsm is measured without them" >&2; \
+		$(PIP) install --quiet --disable-pip-version-check --editable .; }
+	@touch $@
+
+bench: ## Measure tfsm beside plain Keras and other libraries (ten minutes; QUICK=1: one)
+	@$(MAKE) --no-print-directory VENV=$(BENCH) $(BENCH)/.installed-bench
+	$(BENCH)/bin/python -m benchmarks $(if $(QUICK),--quick) --plots --out build/benchmarks
+
+clean: ## Remove the environments and caches
+	rm -rf $(VENV) $(BENCH) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import logging
 import sys
 import time
@@ -75,9 +76,10 @@ def main() -> None:
         write(path, meta, results)  # after each part, so that an interruption loses one at the most
     console.print(f"{sum(meta['seconds'].values()):.0f} s; results in {path}", highlight=False)
     if asked.plots:
-        from benchmarks.plots import draw
-
-        for plot in draw(path):
+        if importlib.util.find_spec("matplotlib") is None:
+            console.print("no plots: matplotlib is not installed")
+            return
+        for plot in importlib.import_module("benchmarks.plots").draw(path):
             console.print(f"plot in {plot}", highlight=False)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
+import tensorflow as tf
+
 from benchmarks.arithmetic import power_law, spread
 from benchmarks.cases import OPERATORS, Case, data, dense
 from benchmarks.measure import Effort, Timing, interleave
@@ -12,16 +14,18 @@ from benchmarks.results import Table
 
 INPUTS = 10
 NOTES = [
-    "Milliseconds of one compiled call that makes a child of every run's parent, in a tanh network of two hidden layers. "
-    "Unless it is what grows: about 4,000 weights, 2 outputs, 32 experiences, 4 runs.",
+    "Milliseconds of one compiled call that makes a child of every run's parent, in a tanh network of two hidden "
+    "layers. Unless it is what grows: about 4,000 weights, 2 outputs, 32 experiences, 8 runs.",
+    "All sizes of one thing that grows are measured in turns.",
 ]
 FIT_NOTE = (
-    "Least squares in log-log coordinates. Below 1: there is a fixed cost, which more work shares; 'last' is the "
-    "exponent between the two largest sizes alone, where a fixed cost counts least."
+    "Least squares in log-log coordinates. 'net' is fitted to what is left without the cost of calling anything at "
+    "all; 'last' is the exponent between the two largest sizes alone."
 )
+EMPTY = "empty call"
 
 
-def case(weights: int = 4_000, outputs: int = 2, experiences: int = 32, runs: int = 4) -> Case:
+def case(weights: int = 4_000, outputs: int = 2, experiences: int = 32, runs: int = 8) -> Case:
     """Return a network of about so many weights."""
     # (INPUTS + 1) w + (w + 1) w + (w + 1) outputs = weights
     half = (INPUTS + 2 + outputs) / 2
@@ -47,23 +51,43 @@ def run(effort: Effort) -> list[Table]:
     for what, (make, sizes) in SWEEPS.items():
         if effort.quick and what not in QUICK:
             continue
-        found = [(size, measured(make(size), operators, effort)) for size in (QUICK[what] if effort.quick else sizes)]
-        for size, times in found:
-            costs.rows.append({"grows": what, "size": size, **{o: spread(t) for o, t in times.items()}})
+        found = measured({size: make(size) for size in (QUICK[what] if effort.quick else sizes)}, operators, effort)
+        for size, times in found.items():
+            costs.rows.append({"grows": what, "size": size, **{side: spread(t) for side, t in times.items()}})
         fits.rows += [exponents(what, operator, found) for operator in operators]
     return [costs, fits]
 
 
-def measured(grown: Case, operators: Iterable[str], effort: Effort) -> dict[str, list[float]]:
-    found = interleave({name: grown.child(name) for name in operators}, effort)
-    return {name: [1e3 * s for s in timing.seconds] for name, timing in found.items() if isinstance(timing, Timing)}
+def measured(grown: dict[int, Case], operators: Iterable[str], effort: Effort) -> dict[int, dict[str, list[float]]]:
+    """Return milliseconds by size and operator, all of them measured in turns."""
+    sides: dict[tuple[int, str], Callable[[], object]] = {}
+    for size, case_ in grown.items():
+        sides[size, EMPTY] = case_.compiled(lambda parents: tf.identity(parents[:, 0]))
+        sides |= {(size, name): case_.child(name) for name in operators}
+    found = interleave(sides, effort)
+    return {
+        size: {
+            name: [1e3 * s for s in timing.seconds]
+            for (own, name), timing in found.items()
+            if own == size and isinstance(timing, Timing)
+        }
+        for size in grown
+    }
 
 
-def exponents(what: str, operator: str, found: list[tuple[int, dict[str, list[float]]]]) -> dict[str, object]:
-    points = [(size, spread(times[operator]).median) for size, times in found if operator in times]
-    x, y = [size for size, _ in points], [cost for _, cost in points]
+def exponents(what: str, operator: str, found: dict[int, dict[str, list[float]]]) -> dict[str, object]:
+    """Return a row with the power law's exponents; without them where too few sizes could be measured."""
+    times = {size: mine for size, mine in found.items() if operator in mine}
+    costs = {size: spread(mine[operator]).median for size, mine in times.items()}
+    net = {size: costs[size] - spread(mine[EMPTY]).median for size, mine in times.items()}
     row: dict[str, object] = {"grows": what, "operator": operator}
-    if len(points) < 2:
+    if len(costs) < 2:
         return row
-    fit = power_law(x, y)
-    return row | {"exponent": fit.exponent, "explained": fit.explained, "last": power_law(x[-2:], y[-2:]).exponent}
+    sizes = list(costs)
+    fit = power_law(sizes, list(costs.values()))
+    return row | {
+        "exponent": fit.exponent,
+        "explained": fit.explained,
+        "net": power_law(sizes, list(net.values())).exponent if min(net.values()) > 0 else None,
+        "last": power_law(sizes[-2:], [costs[size] for size in sizes[-2:]]).exponent,
+    }

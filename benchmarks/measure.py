@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from textwrap import shorten
+from typing import TypeVar
 
 Call = Callable[[], object]
+Name = TypeVar("Name", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -46,15 +48,15 @@ class Failure:
     reason: str
 
 
-def interleave(sides: Mapping[str, Call], effort: Effort) -> dict[str, Timing | Failure]:
+def interleave(sides: Mapping[Name, Call], effort: Effort) -> dict[Name, Timing | Failure]:
     """Time all sides in turns, A B A B and so on, so that whatever else the machine does disturbs all alike.
 
     Args:
         sides: functions that return when their work is done.
         effort: how long to measure.
     """
-    found: dict[str, Timing | Failure] = {}
-    ready: dict[str, tuple[float, int, int]] = {}
+    found: dict[Name, Timing | Failure] = {}
+    ready: dict[Name, tuple[float, int, int]] = {}
     for name, call in sides.items():
         try:
             first = clock(call)
@@ -65,7 +67,7 @@ def interleave(sides: Mapping[str, Call], effort: Effort) -> dict[str, Timing | 
         once = clock(call)
         calls = max(1, math.ceil(effort.seconds / max(once, 1e-7)))
         ready[name] = first, calls, max(2, min(effort.repetitions, int(effort.most / (once * calls))))
-    samples: dict[str, list[float]] = {name: [] for name in ready}
+    samples: dict[Name, list[float]] = {name: [] for name in ready}
     for repetition in range(effort.repetitions):
         for name, (_, calls, repetitions) in ready.items():
             if repetition < repetitions:

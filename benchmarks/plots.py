@@ -27,7 +27,7 @@ def draw(path: Path, folder: Path | None = None) -> list[Path]:
         if tables.get(name):
             plot(tables[name])
             meta = results["meta"]
-            plt.gcf().text(0.01, 0.005, f"{meta['processor']}, one core; {meta['date']}", fontsize=6, color="grey")
+            plt.gcf().supxlabel(f"{meta['processor']}, one core; {meta['date']}", fontsize=6, color="grey")
             target = folder / f"{name}.png"
             plt.gcf().savefig(target, dpi=150)
             plt.close("all")
@@ -45,7 +45,7 @@ def whole_loop(rows: Rows) -> None:
 
 
 def other_libraries(rows: Rows) -> None:
-    figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
+    _, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
     names = [row["algorithm"] for row in rows]
     _error_bars(axes, range(len(rows)), [row["evaluations/s"] for row in rows], width=0.7)
     axes.set_xticks(range(len(rows)), names, rotation=20, ha="right", fontsize=8)
@@ -55,10 +55,10 @@ def other_libraries(rows: Rows) -> None:
 
 def growth(rows: Rows) -> None:
     kinds = list(dict.fromkeys(row["grows"] for row in rows))
-    figure, grid = plt.subplots(1, len(kinds), figsize=(3.2 * len(kinds), 3.2), layout="constrained", squeeze=False)
+    _, grid = plt.subplots(1, len(kinds), figsize=(3.2 * len(kinds), 3.2), layout="constrained", squeeze=False)
     for axes, kind in zip(grid[0], kinds, strict=True):
         mine = [row for row in rows if row["grows"] == kind]
-        for operator in [name for name in mine[0] if name not in ("grows", "size")]:
+        for operator in [name for name in mine[0] if name not in ("grows", "size", "empty call")]:
             points = [(row["size"], row[operator]["median"]) for row in mine if operator in row]
             axes.plot(*zip(*points, strict=True), marker="o", markersize=3, label=operator)
         axes.set(xscale="log", yscale="log", xlabel=kind, ylabel="ms a child of every run")
@@ -66,7 +66,7 @@ def growth(rows: Rows) -> None:
 
 
 def flop_rate(rows: Rows) -> None:
-    figure, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
+    _, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
     series = ("tfsm", "the other way", "products", "large product")
     for i, column in enumerate(series):
         places = [place + 0.2 * i for place in range(len(rows))]
@@ -88,7 +88,7 @@ PLOTS = {
 def _bars(rows: Rows, group: str, inner: str, column: str, label: str) -> None:
     groups = list(dict.fromkeys(row[group] for row in rows))
     members = list(dict.fromkeys(row[inner] for row in rows))
-    figure, axes = plt.subplots(figsize=(1.5 + 1.8 * len(groups), 3.5), layout="constrained")
+    _, axes = plt.subplots(figsize=(1.5 + 1.8 * len(groups), 3.5), layout="constrained")
     width = 0.8 / len(members)
     for i, member in enumerate(members):
         mine = [row for row in rows if row[inner] == member and isinstance(row[column], dict)]

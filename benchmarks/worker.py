@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import multiprocessing
 import time
@@ -47,10 +48,8 @@ class Worker:
     def close(self) -> None:
         """End the process."""
         if self._process.is_alive():
-            try:
+            with contextlib.suppress(OSError):  # it may have ended meanwhile
                 self._connection.send(_GO_AWAY)
-            except OSError:
-                pass
             self._process.join(5)
             self._process.terminate()
         self._connection.close()

@@ -15,8 +15,10 @@ from tfsm.evolution.initial import Initial
 from tfsm.kernels.noise import fold, root_seed, split
 from tfsm.models.network import Network
 from tfsm_mutations.control import Control
+from tfsm_mutations.gradient_abs import SafeMutationAbs
 from tfsm_mutations.gradient_sum import SafeMutationSum
 from tfsm_mutations.rescale import SafeMutationRescale
+from tfsm_mutations.second_order import SafeMutationSecondOrder
 from tfsm_selections.hill_climber import HillClimber
 from tfsm_selections.tournament import Tournament
 
@@ -66,7 +68,9 @@ def test_the_compiled_loop_does_what_a_plain_loop_does(mutation: Any, selection:
 
 
 @pytest.mark.parametrize(
-    "mutation", [Control(), SafeMutationSum(), SafeMutationRescale()], ids=lambda m: type(m).__name__
+    "mutation",
+    [Control(), SafeMutationSum(), SafeMutationAbs(), SafeMutationSecondOrder(), SafeMutationRescale()],
+    ids=lambda m: type(m).__name__,
 )
 def test_a_run_is_the_same_alone_or_among_others(mutation: Any) -> None:
     alone, heard_alone = evolve(make_engine(mutation=mutation, runs=1), runs=1, evaluations=200)

@@ -59,11 +59,13 @@ def test_the_width_shrinks_to_the_memory_and_the_user_is_told() -> None:
     assert "takes 0.37 GiB and engine.memory is 0.1 GiB" in plan(million, population=100, memory=0.1).note
 
 
-def test_sensitivities_are_kept_only_where_there_is_room_for_them() -> None:
+def test_sensitivities_are_kept_where_one_run_has_room_for_them_whatever_the_number_of_runs() -> None:
     million = keras.Sequential([keras.Input((1000,)), LAYERS.Dense(1000)])
-    assert plan(million, runs=2, population=100, memory=1.0).reuse is False
-    assert plan(million, runs=2, population=100, memory=2.0).reuse is True
-    assert plan(million, runs=2, population=100, memory=2.0, reuse=False).reuse is False
+    for runs in (1, 20):
+        assert plan(million, runs=runs, population=100, memory=4.0).reuse is False
+        assert plan(million, runs=runs, population=100, memory=8.0).reuse is True
+        assert plan(million, runs=runs, population=100, memory=8.0, reuse=False).reuse is False
+    assert plan(million, population=100, memory=8.0).runs == 10, "they count as well"
 
 
 def test_widths_halve_down_to_the_least() -> None:

@@ -10,6 +10,8 @@ from tfsm.models.network import Network
 Compile = Literal["auto", "xla", "graph"]
 
 _GIB = 2**30
+_REUSE_SHARE = 0.125
+"""Sensitivities are kept where one run with them takes no more than this share of the memory."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Plan:
     """The narrowest batch; fewer runs than that are filled up with idle lanes."""
     why: str
     bytes_each: int
-    """What one run's population takes."""
+    """What one run takes: genomes, experience, and sensitivities where they are kept."""
     reuse: bool = False
     """Whether there is room to keep sensitivities for a parent's next child."""
     note: str = ""
@@ -63,18 +65,21 @@ def make_plan(
         compile: "xla" or "graph" to insist on one.
         memory: GiB that the populations may take.
         width: runs in lock step, if the user insists.
-        reuse: whether sensitivities may be kept; they take as much memory as the genomes, and are the first to go.
+        reuse: whether sensitivities may be kept; they take as much memory as the genomes do.
     """
     jit, why = _jit(network, compile)
     genomes = population * network.size * network.dtype.size
     a_run = genomes + population * experience_bytes
+    # Decided for one run whatever their number, because it may change the last digits of a number.
+    room = reuse and a_run + genomes <= _REUSE_SHARE * memory * _GIB
+    a_run += genomes if room else 0
     wanted = min(runs, width or runs)
     chosen = min(wanted, max(1, int(memory * _GIB // a_run)))
     note = ""
     if chosen < wanted:
-        note = f"{chosen} of {runs} runs at a time, since the population of one takes {_size(a_run)}"
+        note = f"{chosen} of {runs} runs at a time, since one takes {_size(a_run)}"
     if a_run > memory * _GIB:
-        note = f"the population of one run takes {_size(a_run)}"
+        note = f"one run takes {_size(a_run)}"
     if note:
         note += f" and engine.memory is {memory:g} GiB"
     return Plan(
@@ -84,7 +89,7 @@ def make_plan(
         least_width=2 if jit else 1,
         why=why,
         bytes_each=a_run,
-        reuse=reuse and chosen * (a_run + genomes) <= memory * _GIB,
+        reuse=room,
         note=note,
     )
 

@@ -49,7 +49,10 @@ class RunDirectory(Silent):
     ) -> None:
         self.path = path
         self._model = model
-        (path / CHAMPIONS).mkdir()
+        try:
+            (path / CHAMPIONS).mkdir()
+        except FileExistsError:  # another run, started in the same moment, was faster
+            raise _taken(path) from None
         self._record: dict[str, Any] = {
             "status": "running",
             "command": command,
@@ -103,7 +106,11 @@ class RunDirectory(Silent):
 def check_free(wanted: Path | None) -> None:
     """Refuse a directory that has something in it."""
     if wanted is not None and wanted.exists() and (not wanted.is_dir() or any(wanted.iterdir())):
-        raise TfsmError(f"{wanted}: already there, and an earlier run is never overwritten: choose another --out")
+        raise _taken(wanted)
+
+
+def _taken(path: Path) -> TfsmError:
+    return TfsmError(f"{path}: already there, and an earlier run is never overwritten: choose another --out")
 
 
 def claim(wanted: Path | None, name: str) -> Path:
