@@ -55,7 +55,7 @@ def test_the_width_shrinks_to_the_memory_and_the_user_is_told() -> None:
     assert found.width == 2
     assert "2 of 20 runs at a time" in found.note
     assert plan(million, population=100, memory=100.0).note == ""
-    assert plan(million, population=100, memory=100.0, experience_bytes=10**8).runs == 10
+    assert plan(million, population=100, memory=100.0, experience_bytes=10**8).runs == 9
     assert "takes 0.37 GiB and engine.memory is 0.1 GiB" in plan(million, population=100, memory=0.1).note
 
 
