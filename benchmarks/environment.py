@@ -29,6 +29,7 @@ def one_core() -> int | None:
     for name in _THREADS:
         os.environ[name] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ["TFSM_COMPILE_CACHE"] = "off"  # first calls are reported, and must not depend on who was here before
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
     if not hasattr(os, "sched_setaffinity"):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import multiprocessing
+import os
 import time
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -20,14 +22,15 @@ class Worker:
     """Runs a library's sides in a process of its own, one call at a time; in between it sleeps.
 
     Args:
-        module: the module whose `sides()` it serves.
+        module: the module whose `sides` it serves.
         genomes: what it says the fitness of, so that libraries can be compared.
+        quick: whether to leave out what takes long to prepare.
     """
 
-    def __init__(self, module: str, genomes: np.ndarray) -> None:
+    def __init__(self, module: str, genomes: np.ndarray, *, quick: bool) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(module, genomes, theirs), daemon=True)
+        self._process = context.Process(target=_serve, args=(module, genomes, quick, theirs), daemon=True)
         self._process.start()
         theirs.close()
         self.hello: dict[str, Any] = self._answer(START_SECONDS)
@@ -66,10 +69,12 @@ class Worker:
         return found
 
 
-def _serve(module: str, genomes: np.ndarray, connection: Connection) -> None:
+def _serve(module: str, genomes: np.ndarray, quick: bool, connection: Connection) -> None:
     began = time.perf_counter()
     try:
-        served = importlib.import_module(module).sides()
+        with _quiet():
+            library = importlib.import_module(module)
+        served = library.sides(quick)
         everything = served.whole | served.parts
         rehearsed = {name: side for name, side in everything.items() if not side.heavy}
         for side in rehearsed.values():
@@ -91,3 +96,16 @@ def _serve(module: str, genomes: np.ndarray, connection: Connection) -> None:
             everything[name].call()
             calls += 1
         connection.send({"seconds": (time.perf_counter() - start) / calls, "calls": calls})
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep start-up notices, which some libraries write straight to the file descriptor, off the terminal."""
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -39,6 +39,7 @@ def refused(call: Callable[[], Any]) -> str:
 
 @pytest.mark.parametrize("module", [tfsm.api, tfsm.errors])
 def test_the_examples_in_the_docstrings_run(module: Any) -> None:
+    keras.utils.set_random_seed(1)
     found = doctest.testmod(module)
     assert found.attempted > 0
     assert found.failed == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def divergence(model: keras.Model, other: keras.Model | np.ndarray, experience: 
         experience: inputs `[N, ...]`; a list or dict of them for a model of several inputs.
 
     >>> import keras, numpy as np, tfsm
-    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
+    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, "linear", False, "ones")])
     >>> tfsm.divergence(model, tfsm.flatten(model) + 2.0, np.ones((5, 1)))
     4.0
     """
@@ -203,7 +204,7 @@ def evolve(
 
 def check_intensity(intensity: float) -> None:
     """Refuse an intensity that is negative or not a number."""
-    if not isinstance(intensity, int | float) or not np.isfinite(intensity) or intensity < 0:
+    if isinstance(intensity, bool) or not isinstance(intensity, Real) or not np.isfinite(intensity) or intensity < 0:
         raise TfsmError(f"intensity: expected a number >= 0, got {intensity!r}")
 
 

@@ -42,7 +42,7 @@ def fitness(genome: jax.Array) -> jax.Array:
     return jnp.log(jnp.maximum(likelihood, TINY)).mean()
 
 
-def sides() -> Sides:
+def sides(quick: bool) -> Sides:
     population = jnp.asarray(initial(POPULATION))
     evaluate = jax.jit(jax.vmap(fitness))
     algorithm = SimpleGA(POPULATION, jnp.zeros(WEIGHTS), std_schedule=optax.constant_schedule(DEVIATION))

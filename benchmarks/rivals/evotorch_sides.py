@@ -35,7 +35,7 @@ class Recurrent(nn.Module):
         return torch.softmax(second @ w[6] + w[7], dim=-1)
 
 
-def sides() -> Sides:
+def sides(quick: bool) -> Sides:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     evotorch.tools.misc.set_default_logger_config(logger_level=40)

@@ -31,7 +31,8 @@ def log_likelihood(probabilities: np.ndarray) -> float:
     return float(np.log(np.maximum(probabilities[np.arange(16), ODD], TINY)).mean())
 
 
-def sides() -> Sides:
+def sides(quick: bool) -> Sides:
+    population = 50 if quick else POPULATION  # it takes as long for each of them, whatever their number
     network, sequences = model(), BITS[..., None]
     compiled = tf.function(lambda x: network(x, training=False))
 
@@ -46,18 +47,18 @@ def sides() -> Sides:
     return Sides(
         lambda genomes: np.array([documented(None, genome, 0) for genome in genomes]),
         {
-            "PyGAD": Side(*generation(documented), ABOUT, heavy=True),
-            "PyGAD, compiled model": Side(*generation(tuned), FAST, heavy=True),
+            "PyGAD": Side(*generation(documented, population), ABOUT, heavy=True),
+            "PyGAD, compiled model": Side(*generation(tuned, population), FAST, heavy=True),
         },
     )
 
 
-def generation(fitness: Callable[[Any, np.ndarray, Any], float]) -> tuple[Callable[[], object], int]:
+def generation(fitness: Callable[[Any, np.ndarray, Any], float], population: int) -> tuple[Callable[[], object], int]:
     """Return a call that evaluates a population and one generation after it, and how many evaluations that makes."""
     algorithm = {
         "num_generations": 1,
-        "num_parents_mating": POPULATION // 2,
-        "initial_population": initial(POPULATION),
+        "num_parents_mating": population // 2,
+        "initial_population": initial(population),
         "crossover_type": None,
         "mutation_type": mutation,
         "keep_elitism": 1,

@@ -23,7 +23,7 @@ GENERATIONAL = (
 )
 
 
-def sides() -> Sides:
+def sides(quick: bool) -> Sides:
     plugins = load_plugins()
     domain = build_part(plugins.domains["parity"], {})
     control = build_part(plugins.mutations["control"], {})
@@ -62,7 +62,7 @@ def sides() -> Sides:
         lambda genomes: _padded(evaluate, genomes),
         {
             "tfsm, generational": Side(generations, POPULATION * GENERATIONS, GENERATIONAL),
-            **{f"tfsm, {runs} runs": lock_step(runs) for runs in (20, POPULATION)},
+            **{f"tfsm, {runs} runs": lock_step(runs) for runs in ((20,) if quick else (20, POPULATION))},
         },
         {
             "tfsm: normal numbers": Side(lambda: noise(seeds).numpy(), POPULATION),

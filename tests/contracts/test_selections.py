@@ -85,7 +85,7 @@ def drawn_for(seed: tf.Tensor, size: int, population: int) -> tuple[list[int], l
     return tuple(distinct_integers(s, size, population).numpy().tolist() for s in split(seed, 2))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.integers(0, 2**62),
     st.lists(st.sampled_from([-np.inf, -2.0, -1.0, 0.0, 0.5]), min_size=6, max_size=6),

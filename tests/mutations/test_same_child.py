@@ -21,7 +21,7 @@ MODELS: dict[str, tuple[tuple[int, ...], Callable[[], list[Any]]]] = {
     "dense": ((3,), lambda: [kl.Dense(6, "tanh"), kl.Dense(2, "softmax")]),
     "simple-rnn": ((4, 1), lambda: [kl.SimpleRNN(5, return_sequences=True), kl.SimpleRNN(5), kl.Dense(2)]),
     "many outputs": ((3,), lambda: [kl.Dense(4, "tanh"), kl.Dense(11, "sigmoid")]),
-    "lstm, long": ((18, 2), lambda: [kl.LSTM(2)]),
+    "long": ((17, 2), lambda: [kl.SimpleRNN(2)]),
     "conv2d": ((6, 6, 1), lambda: [kl.Conv2D(2, 3, activation="tanh"), kl.Flatten(), kl.Dense(2)]),
     "mapped": ((3,), lambda: [kl.Dense(4), kl.LayerNormalization(), kl.Dense(2, "tanh")]),
 }
