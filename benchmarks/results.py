@@ -45,14 +45,16 @@ def show(table: Table, console: Console) -> None:
 
 
 def text(cell: Any) -> str:
-    """Return a cell as it is printed: three digits, and a spread with its quartiles."""
+    """Return a cell as it is printed: counts in full, measurements with three digits, a spread with its quartiles."""
     if cell is None:
         return "-"
     if isinstance(cell, bool):
         return "yes" if cell else "NO"
     if isinstance(cell, Spread):
         return f"{number(cell.median)} [{number(cell.low)}, {number(cell.high)}]"
-    return number(cell) if isinstance(cell, int | float) else str(cell)
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return number(cell) if isinstance(cell, float) else str(cell)
 
 
 def number(value: float) -> str:

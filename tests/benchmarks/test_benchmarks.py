@@ -129,12 +129,13 @@ def test_a_side_that_fails_does_not_stop_the_others() -> None:
         (False, "NO"),
         ("words", "words"),
         (12345.6, "12,300"),
+        (12345, "12,345"),
         (0.012345, "0.0123"),
         (0, "0"),
         (Spread(2.0, 1.0, 3.0, 5), "2 [1, 3]"),
     ],
 )
-def test_cells_are_shown_with_three_digits(cell: object, shown: str) -> None:
+def test_cells_are_shown_with_three_digits_or_as_counts(cell: object, shown: str) -> None:
     assert text(cell) == shown
 
 
