@@ -3,73 +3,85 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from benchmarks.engines import advance, engine_of, settings_of
 from benchmarks.measure import clock
 from benchmarks.results import Table
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.loop import Loop
-from tfsm.evolution.records import Progress, Silent
+from tfsm.evolution.records import Silent
 
-SECONDS = 4.0
-WARM_UP_CALLS = 4
-"""Calls of the compiled step before the loop knows its pace, the first of which compile."""
+INTERVALS = 3
+STEPS = 64
+NOTE = "Between two calls of the loop the bare engine has its turn. Counted from the first interval, without compiling."
 
 
-class Stopwatch(Silent):
-    """Notes when how many evaluations were done, while the loop evolves."""
+class Turns(Silent):
+    """Lets the loop and the bare engine take turns, and counts the evaluations and seconds of each.
 
-    def __init__(self) -> None:
-        self.marks: list[tuple[float, int]] = []
+    Args:
+        engine: the engine of the loop.
+    """
 
-    def progress(self, progress: Progress) -> None:
-        """Take a mark."""
-        if progress.phase == "evolving":
-            self.marks.append((time.perf_counter(), progress.evaluations))
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._bare = engine, advance(engine, STEPS)
+        self._since, self._before = 0.0, 0
+        self._intervals = 0
+        self.spent = {"loop": [0.0, 0.0], "engine": [0.0, 0.0]}
+
+    def interval(self, metrics: list[dict[str, Any]]) -> None:
+        """Count an interval, after the first of which everything is compiled."""
+        self._intervals += 1
 
     def enough(self) -> bool:
-        """Say whether the loop may stop."""
-        known = self.marks[WARM_UP_CALLS:]
-        return len(known) > 1 and known[-1][0] - known[0][0] > SECONDS
+        """Say whether the loop may stop; asked between two of its calls."""
+        if self._intervals > 0 and self._since:
+            self._count("loop", self._done() - self._before, time.perf_counter() - self._since)
+        if self._intervals > 0:
+            self._count("engine", STEPS * self._engine.state.runs, clock(self._bare))
+            self._before, self._since = self._done(), time.perf_counter()
+        return self._intervals > INTERVALS
 
-    def rate(self) -> float:
-        """Return evaluations per second, from when the pace was known."""
-        (began, before), (ended, after) = self.marks[WARM_UP_CALLS], self.marks[-1]
-        return (after - before) / (ended - began)
+    def rate(self, who: str) -> float:
+        """Return evaluations per second."""
+        evaluations, seconds = self.spent[who]
+        return evaluations / seconds
+
+    def _count(self, who: str, evaluations: int, seconds: float) -> None:
+        self.spent[who][0] += evaluations
+        self.spent[who][1] += seconds
+
+    def _done(self) -> int:
+        return int(self._engine.state.evaluations.numpy().sum())
 
 
-def logged_rows(operators: tuple[str, ...]) -> Table:
-    """Measure parity at 20 runs as `tfsm run` does it, with metrics and probes, and the bare engine after it."""
-    table = Table("logged", "(b) the loop as `tfsm run` runs it: parity, 20 runs, with metrics at every interval")
+def logged_table(operators: tuple[str, ...]) -> Table:
+    """Measure parity at 20 runs as `tfsm run` does it, with metrics and probes, in turns with the bare engine."""
+    table = Table(
+        "logged", "(b) parity, 20 runs, with metrics at every interval as `tfsm run` takes them", notes=[NOTE]
+    )
     for operator in operators:
         settings = settings_of("parity", operator, 20)
         engine = engine_of(settings)
-        watch = Stopwatch()
+        turns = Turns(engine)
         loop = Loop(
             engine,
             seed=0,
             runs=20,
             evaluations=10**7,
             log_every=settings.log_every,
-            observers=[watch],
-            stop=watch.enough,
+            observers=[turns],
+            stop=turns.enough,
         )
         loop.run()
-        bare = _bare(engine)
         table.rows.append(
             {
                 "operator": operator,
-                "with logging, evaluations/s": watch.rate(),
-                "engine alone": bare,
-                "share": watch.rate() / bare,
+                "with logging, evaluations/s": turns.rate("loop"),
+                "engine alone": turns.rate("engine"),
+                "share": turns.rate("loop") / turns.rate("engine"),
                 "compiling s": loop.compile_seconds,
             }
         )
     return table
-
-
-def _bare(engine: Engine) -> float:
-    steps = 64
-    call = advance(engine, steps)
-    call()
-    return engine.state.runs * steps / clock(call, 10)

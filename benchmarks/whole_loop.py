@@ -9,7 +9,7 @@ from benchmarks.agreement import check
 from benchmarks.arithmetic import Spread, rate, ratio
 from benchmarks.cases import OPERATORS
 from benchmarks.engines import advance, begun, engine_of, settings_of, started
-from benchmarks.logged import logged_rows
+from benchmarks.logged import logged_table
 from benchmarks.measure import Effort, Failure, Timing, clock, interleave, needed
 from benchmarks.plain.eager import Eager
 from benchmarks.plain.graph import Graph
@@ -42,7 +42,7 @@ def run(effort: Effort) -> list[Table]:
         for operator in operators:
             table.rows += rows(domain, operator, widths, donor, effort, agreement)
             gc.collect()
-    logged = [] if effort.quick else [logged_rows(("control", "sm-g-sum"))]
+    logged = [] if effort.quick else [logged_table(("control", "sm-g-sum"))]
     return [table, agreement, *logged]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import evotorch
 import torch
 from evotorch.algorithms import GeneticAlgorithm
@@ -38,7 +40,7 @@ class Recurrent(nn.Module):
 def sides(quick: bool) -> Sides:
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    evotorch.tools.misc.set_default_logger_config(logger_level=40)
+    logging.getLogger("evotorch").setLevel(logging.ERROR)
     network = make_functional_module(Recurrent(), disable_autograd_tracking=True)
     sequences, odd = torch.tensor(BITS), torch.tensor(ODD)
 

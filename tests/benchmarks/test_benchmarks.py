@@ -206,6 +206,20 @@ def test_the_reference_fitness_of_the_rivals_is_tfsms() -> None:
     np.testing.assert_allclose(found, reference_fitness(genomes), rtol=1e-5)
 
 
+def test_a_plain_loop_that_computes_something_else_is_refused() -> None:
+    from benchmarks.agreement import check
+    from benchmarks.engines import begun, engine_of, settings_of
+    from benchmarks.whole_loop import plain_loops
+
+    donor = begun(engine_of(settings_of("simple-easy", "sm-g-abs", 2)))
+    loops = plain_loops(settings_of("simple-easy", "sm-g-abs", 1), donor)
+    assert max(check("simple-easy", "sm-g-abs", donor, loops).values()) < 1e-5
+    wrong = loops["eager"]
+    wrong.fitness = lambda genome: 0.5  # type: ignore[method-assign]
+    with pytest.raises(AssertionError, match="eager: fitness differs"):
+        check("simple-easy", "sm-g-abs", donor, {"eager": wrong})
+
+
 def test_a_small_part_really_runs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "e", "--plots", "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)

@@ -56,7 +56,7 @@ def test_an_unknown_key_is_told_with_the_known_ones(tmp_path: Path) -> None:
         "  mutation: experiences, replacement, tolerance, max_steps, mean_over_outputs",
         "  selection: size, removal",
         "  run: selection, intensity, runs, seed, evaluations, population, init, init_scale, log_every",
-        "  engine: compile, memory, width",
+        "  engine: compile, memory, width, reuse",
     ]
 
 
