@@ -35,11 +35,11 @@ def case(weights: int = 4_000, outputs: int = 2, experiences: int = 32, runs: in
 
 SWEEPS: dict[str, tuple[Callable[[int], Case], Iterable[int]]] = {
     "weights": (lambda n: case(weights=n), (1_000, 10_000, 100_000, 1_000_000)),
-    "outputs": (lambda n: case(outputs=n), (1, 4, 20, 100)),
+    "outputs": (lambda n: case(outputs=n), (1, 10, 100)),
     "experiences": (lambda n: case(experiences=n), (10, 100, 1_000)),
-    "runs": (lambda n: case(runs=n), (1, 4, 16, 64)),
+    "runs": (lambda n: case(runs=n), (1, 8, 64)),
 }
-QUICK = {"runs": (4, 16)}
+QUICK = {"runs": (8, 64)}
 
 
 def run(effort: Effort) -> list[Table]:

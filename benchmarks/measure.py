@@ -27,7 +27,7 @@ class Effort:
     @classmethod
     def of(cls, quick: bool) -> Effort:
         """Return the effort of a quick or a full run."""
-        return cls(True, 3, 0.05, 1.0) if quick else cls(False, 7, 0.15, 3.0)
+        return cls(True, 3, 0.05, 1.0) if quick else cls(False, 5, 0.1, 2.0)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from tfsm.contracts import Nest, Tensor
@@ -12,7 +13,7 @@ from tfsm.models.network import Network
 from tfsm_mutations.options import GradientOptions
 
 
-class ShapedNoise(GradientOptions):
+class ShapedNoise(GradientOptions, ABC):
     r"""Perturb each weight in inverse proportion to its sensitivity.
 
     .. math:: w' = w + \sigma z / s, \quad z \sim N(0, 1)
@@ -21,9 +22,9 @@ class ShapedNoise(GradientOptions):
     batched: ClassVar[bool] = True
     needs_gradient: ClassVar[bool] = True
 
+    @abstractmethod
     def sensitivity(self, network: Network, genome: Tensor, experience: Nest, direction: Tensor) -> Tensor:
         """Return the raw sensitivity `[B, P]`, before any guard; `direction` is the perturbation to come."""
-        raise NotImplementedError
 
     def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
         """Return the child; `intensity` is the noise's standard deviation before it is divided."""
