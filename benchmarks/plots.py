@@ -71,9 +71,9 @@ def flop_rate(rows: Rows) -> None:
     for i, column in enumerate(series):
         places = [place + 0.2 * i for place in range(len(rows))]
         _error_bars(axes, places, [row[column] for row in rows], width=0.2, label=column)
-    axes.set_xticks(range(len(rows)), [f"{row['network']}\n{row['what']}" for row in rows], fontsize=7)
+    axes.set_xticks([place + 0.3 for place in range(len(rows))], [_two_lines(row) for row in rows], fontsize=6)
     axes.set(yscale="log", ylabel="GFLOP/s")
-    axes.legend(fontsize=7)
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 PLOTS = {
@@ -83,6 +83,10 @@ PLOTS = {
     "growth": growth,
     "flop_rate": flop_rate,
 }
+
+
+def _two_lines(row: dict[str, Any]) -> str:
+    return f"{row['network']}\n{row['what']}"
 
 
 def _bars(rows: Rows, group: str, inner: str, column: str, label: str) -> None:
