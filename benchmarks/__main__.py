@@ -37,7 +37,9 @@ def parser() -> argparse.ArgumentParser:
         epilog=f"parts:\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    found.add_argument("--quick", action="store_true", help="a minute instead of ten: fewer cases, wider spread")
+    found.add_argument(
+        "--quick", action="store_true", help="a minute instead of a quarter of an hour: fewer cases, wider spread"
+    )
     found.add_argument("--only", type=parts, default=list(PARTS), metavar="a,b", help="only these parts")
     found.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="where benchmarks.json goes")
     found.add_argument("--plots", action="store_true", help="draw PNG plots there too (needs matplotlib)")

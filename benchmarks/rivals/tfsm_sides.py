@@ -62,7 +62,7 @@ def sides(quick: bool) -> Sides:
         lambda genomes: _padded(evaluate, genomes),
         {
             "tfsm, generational": Side(generations, POPULATION * GENERATIONS, GENERATIONAL),
-            **{f"tfsm, {runs} runs": lock_step(runs) for runs in ((20,) if quick else (20, POPULATION))},
+            **{f"tfsm, {runs} runs": lock_step(runs) for runs in (() if quick else (20, POPULATION))},
         },
         {
             "tfsm: normal numbers": Side(lambda: noise(seeds).numpy(), POPULATION),
