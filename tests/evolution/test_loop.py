@@ -10,6 +10,7 @@ import pytest
 from tests.helpers.domains import Target
 from tests.helpers.engines import evolve, make_engine
 from tfsm.evolution.engine import Engine
+from tfsm.evolution.pace import Pace
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,15 @@ def test_an_interruption_keeps_every_run(endless: Engine) -> None:
     assert [result.run for result in results] == [0, 1]
     assert all(6 <= result.evaluations < 10_000 for result in results)
     assert [metric["evaluations"] for metric in recorder.metrics[-2:]] == [r.evaluations for r in results]
+
+
+def test_compiling_the_probe_of_the_first_interval_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[float] = []
+    monkeypatch.setattr(Pace, "compiled", lambda self, seconds: counted.append(seconds))
+    engine = make_engine(Target(near=0.0))
+    evolve(engine, evaluations=60, log_every=20)
+    assert len(counted) == 1, "it is traced once, whatever the number of intervals"
+    assert counted[0] > 0
 
 
 def test_runs_beyond_the_width_follow_in_groups() -> None:

@@ -30,6 +30,11 @@ def dense() -> keras.Model:
         ([LAYERS.SimpleRNN(4)], (40, 1), False),
         ([LAYERS.SimpleRNN(4)], (None, 1), False),
         ([LAYERS.Conv2D(4, 3), LAYERS.GlobalAveragePooling2D()], (8, 8, 1), False),
+        ([LAYERS.ConvLSTM2D(2, 3)], (4, 6, 6, 1), True),
+        ([LAYERS.ConvLSTM2D(2, 3)], (20, 6, 6, 1), True),
+        ([LAYERS.ConvLSTM2D(2, 3)], (65, 6, 6, 1), False),
+        ([LAYERS.ConvLSTM2D(2, 3)], (None, 6, 6, 1), False),
+        ([LAYERS.ConvLSTM2D(2, 3), LAYERS.Conv2D(2, 3)], (4, 6, 6, 1), False),
         ([LAYERS.LayerNormalization()], (3,), False),
     ],
 )
@@ -82,3 +87,11 @@ def test_a_narrower_batch_must_pay_for_its_compilation() -> None:
     assert pace.width(9, 50_000, 50_000) == 10
     assert pace.width(9, 1_000, 1_000) == 10, "no way back while it suffices"
     assert pace.width(15, 1_000, 1_000) == 20, "the next group of runs is wide again"
+
+
+def test_first_calls_are_compiling_and_later_ones_are_not() -> None:
+    pace = Pace((20, 10))
+    for key, steps, seconds in (((True, 20), 1, 2.0), ((False, 20), 1, 5.0), ((False, 20), 8, 0.5)):
+        pace.learn(key, steps, seconds)
+    pace.compiled(3.0)
+    assert pace.compile_seconds == 10.0

@@ -50,6 +50,7 @@ def test_every_layer_takes_its_way(name: str) -> None:
         ("gru, reset before", "reset_after=False"),
         ("conv1d, grouped", "it is grouped"),
         ("returned state", "it returns its state"),
+        ("conv lstm, returned state", "it returns its state"),
         ("initial state", "it is called with more than its input"),
         ("batch normalization", "no rule for BatchNormalization"),
         ("masking", "makes a mask"),

@@ -82,6 +82,26 @@ SPECS: dict[str, tuple[tuple[int, ...], list[Callable[..., Any]], list[ref.Layer
         ],
         [ref.conv2d(2, 3, stride=2, padding="same"), ref.conv2d(2, 2), ref.average_pool, ref.dense(2)],
     ),
+    "conv-lstm2d": (
+        (3, 5, 4, 1),
+        [
+            functools.partial(kl.ConvLSTM2D, 2, 3, strides=2, padding="same", return_sequences=True),
+            functools.partial(kl.ConvLSTM2D, 1, 2),
+            kl.GlobalAveragePooling2D,
+            functools.partial(kl.Dense, 2),
+        ],
+        [
+            ref.conv_lstm2d(2, 3, stride=2, padding="same", sequences=True),
+            ref.conv_lstm2d(1, 2),
+            ref.average_pool,
+            ref.dense(2),
+        ],
+    ),
+    "conv-lstm2d, in a loop": (
+        (6, 3, 3, 1),
+        [functools.partial(kl.ConvLSTM2D, 1, 2), kl.GlobalAveragePooling2D, functools.partial(kl.Dense, 2)],
+        [ref.conv_lstm2d(1, 2), ref.average_pool, ref.dense(2)],
+    ),
 }
 
 

@@ -23,9 +23,12 @@ MODELS: dict[str, tuple[tuple[int, ...], Callable[[], list[Any]]]] = {
     "many outputs": ((3,), lambda: [kl.Dense(4, "tanh"), kl.Dense(11, "sigmoid")]),
     "long": ((17, 2), lambda: [kl.SimpleRNN(2)]),
     "conv2d": ((6, 6, 1), lambda: [kl.Conv2D(2, 3, activation="tanh"), kl.Flatten(), kl.Dense(2)]),
+    "conv-lstm2d": ((3, 9, 9, 1), lambda: [kl.ConvLSTM2D(3, 3), kl.Flatten(), kl.Dense(2)]),
     "mapped": ((3,), lambda: [kl.Dense(4), kl.LayerNormalization(), kl.Dense(2, "tanh")]),
 }
 COMPILED = [*(("dense", mutation) for mutation in ALL), ("many outputs", "sm-g-sum"), ("many outputs", "sm-g-abs")]
+
+SAME_TO_THE_BIT = [("simple-rnn", "sm-g-abs"), ("conv-lstm2d", "sm-g-sum"), ("conv-lstm2d", "sm-g-abs")]
 
 
 def network_of(name: str) -> tuple[Network, np.ndarray]:
@@ -73,7 +76,7 @@ def test_a_compiled_child_is_the_traced_one(name: str, mutation: str) -> None:
     np.testing.assert_allclose(compiled, traced, rtol=rtol, atol=atol)
 
 
-@pytest.mark.parametrize(("name", "mutation"), [*COMPILED[: len(ALL)], ("simple-rnn", "sm-g-abs")])
+@pytest.mark.parametrize(("name", "mutation"), [*COMPILED[: len(ALL)], *SAME_TO_THE_BIT])
 def test_compiled_children_are_the_same_to_the_bit_whoever_shares_the_batch(name: str, mutation: str) -> None:
     network, inputs = network_of(name)
     genomes, seeds = drawn(network, 20)

@@ -112,23 +112,49 @@ def lstm(units: int, *, sequences: bool = False) -> Layer:
 
 
 def conv2d(filters: int, size: int, *, stride: int = 1, padding: str = "valid") -> Layer:
-    """A convolution, one output place at a time; "same" pads so that ceil(n / stride) places fit, more behind."""
-
     def run(genome: Genome, x: np.ndarray) -> np.ndarray:
         kernel, bias = genome.take(size, size, x.shape[-1], filters), genome.take(filters)
-        if padding == "same":
-            missing = [max((-(-n // stride) - 1) * stride + size - n, 0) for n in x.shape[1:3]]
-            around = [(m // 2, m - m // 2) for m in missing]
-            x = np.pad(x, [(0, 0), *around, (0, 0)])
-        height, width = ((n - size) // stride + 1 for n in x.shape[1:3])
-        y = np.zeros((len(x), height, width, filters))
-        for r in range(height):
-            for c in range(width):
-                seen = x[:, r * stride : r * stride + size, c * stride : c * stride + size]
-                y[:, r, c] = np.tensordot(seen, kernel, axes=3) + bias
-        return np.tanh(y)
+        return np.tanh(convolved(x, kernel, stride=stride, padding=padding) + bias)
 
     return run
+
+
+def conv_lstm2d(filters: int, size: int, *, stride: int = 1, padding: str = "valid", sequences: bool = False) -> Layer:
+    """Gates in the order input, forget, candidate, output; the state is convolved at every place, whatever x is."""
+
+    def run(genome: Genome, x: np.ndarray) -> np.ndarray:
+        kernel = genome.take(size, size, x.shape[-1], 4 * filters)
+        recurrent, bias = genome.take(size, size, filters, 4 * filters), genome.take(4 * filters)
+        hidden = carry = None
+        seen = []
+        for t in range(x.shape[1]):
+            z = convolved(x[:, t], kernel, stride=stride, padding=padding) + bias
+            if hidden is None:
+                hidden = carry = np.zeros((*z.shape[:-1], filters))
+            z = z + convolved(hidden, recurrent, stride=1, padding="same")
+            i, f, c, o = (z[..., j * filters : (j + 1) * filters] for j in range(4))
+            carry = sigmoid(f) * carry + sigmoid(i) * np.tanh(c)
+            hidden = sigmoid(o) * np.tanh(carry)
+            seen.append(hidden)
+        return np.stack(seen, axis=1) if sequences else seen[-1]
+
+    return run
+
+
+def convolved(x: np.ndarray, kernel: np.ndarray, *, stride: int, padding: str) -> np.ndarray:
+    """Convolve one output place at a time; "same" pads so that ceil(n / stride) places fit, more behind."""
+    size = len(kernel)
+    if padding == "same":
+        missing = [max((-(-n // stride) - 1) * stride + size - n, 0) for n in x.shape[1:3]]
+        around = [(m // 2, m - m // 2) for m in missing]
+        x = np.pad(x, [(0, 0), *around, (0, 0)])
+    height, width = ((n - size) // stride + 1 for n in x.shape[1:3])
+    y = np.zeros((len(x), height, width, kernel.shape[-1]))
+    for r in range(height):
+        for c in range(width):
+            seen = x[:, r * stride : r * stride + size, c * stride : c * stride + size]
+            y[:, r, c] = np.tensordot(seen, kernel, axes=3)
+    return y
 
 
 def average_pool(genome: Genome, x: np.ndarray) -> np.ndarray:

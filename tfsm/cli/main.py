@@ -13,6 +13,7 @@ from tfsm.cli import config, parts, plugins
 from tfsm.cli.console import say
 from tfsm.cli.context import Context, DisablePlugin
 from tfsm.cli.doctor import doctor
+from tfsm.cli.replay import replay
 from tfsm.cli.run import run
 from tfsm.errors import TfsmError
 
@@ -22,6 +23,7 @@ INTERRUPTED: Final = 130
 # Plain help starts faster than rich help, and can be piped.
 app = typer.Typer(name="tfsm", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.command()(run)
+app.command()(replay)
 app.command()(doctor)
 app.add_typer(config.app, name="config")
 app.add_typer(plugins.app, name="plugins")

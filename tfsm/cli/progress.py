@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tfsm.cli.console import err, say
 
 if TYPE_CHECKING:
-    from tfsm.evolution.records import Progress, RunResult
+    from tfsm.evolution.records import Progress, RunResult, Snapshot
     from tfsm.experiments.settings import Settings
 
 LINE_SECONDS = 10.0
@@ -30,6 +30,9 @@ class _Nothing:
         pass
 
     def interval(self, metrics: list[dict[str, Any]]) -> None:
+        pass
+
+    def population(self, snapshot: Snapshot) -> None:
         pass
 
     def finished(self, result: RunResult) -> None:

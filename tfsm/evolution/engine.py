@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsm.contracts import Child, Choice, Domain, Evaluation, Mutation, Nest, Selection, Tensor
+from tfsm.contracts import Child, Choice, Domain, Evaluation, Mapped, Mutation, Nest, Selection, Tensor
 from tfsm.evolution.evaluating import Evaluator
 from tfsm.evolution.initial import Initial
 from tfsm.evolution.mapping import chosen, mutated
@@ -103,7 +103,16 @@ class Engine:
         else:
             parents, seeds = tf.TensorSpec([lanes, size], dtype), tf.TensorSpec([lanes, 2], tf.int32)
             names = sorted(self._mutate.get_concrete_function(parents, seen, seeds).structured_outputs.diagnostics)
-        return State(self.plan.runs, population, size, dtype, template, names, reuse=self._reuse is not None)
+        return State(
+            self.plan.runs,
+            population,
+            size,
+            dtype,
+            template,
+            names,
+            reuse=self._reuse is not None,
+            behavior=isinstance(self._domain, Mapped),
+        )
 
     def _repeated(self, step: Callable[[Tensor, Tensor, Tensor], None]) -> Callable[..., None]:
         def body(i: Tensor, *arguments: Tensor) -> tuple[Tensor, ...]:
@@ -202,13 +211,7 @@ class Engine:
             return lambda x: tf.gather(x, where)
 
         entering = only(enters)
-        state.replace(
-            entering(lanes),
-            entering(slots),
-            entering(genomes),
-            entering(found.fitness),
-            tf.nest.map_structure(entering, found.experience),
-        )
+        state.replace(entering(lanes), entering(slots), entering(genomes), tf.nest.map_structure(entering, found))
         finite = tf.math.is_finite(found.fitness)
         solves = live & found.solved & finite
         best = state.best_fitness.sparse_read(lanes)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsm.contracts import Domain, Evaluation, Tensor
+from tfsm.contracts import Domain, Evaluation, Nest, Tensor
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
 
@@ -77,8 +77,25 @@ class Evaluator:
         return Evaluation(fitness, solved, behavior, tf.nest.map_structure(tf.convert_to_tensor, found.experience))
 
 
-def experience_bytes(domain: Domain, network: Network) -> int:
-    """Return how much memory one individual's experience takes."""
-    evaluator = Evaluator(domain, network, jit=False)
-    template = evaluator.template(tf.zeros([1, network.size], network.dtype), tf.zeros([1, 2], tf.int32))
-    return sum(leaf.shape.num_elements() * leaf.dtype.size for leaf in tf.nest.flatten(template.experience))
+class Trial:
+    """One genome evaluated before a run, to know what its experience is like.
+
+    Args:
+        domain: the domain.
+        network: the network.
+    """
+
+    def __init__(self, domain: Domain, network: Network) -> None:
+        # As a plain graph: an eager roll-out and XLA's compiler both take longer than one evaluation is worth.
+        self._evaluator = Evaluator(domain, network, jit=False)
+        blank = tf.zeros([1, network.size], network.dtype), tf.zeros([1, 2], tf.int32)
+        self._template = self._evaluator.template(*blank)
+
+    @property
+    def experience_bytes(self) -> int:
+        """How much memory one individual's experience takes."""
+        return sum(leaf.shape.num_elements() * leaf.dtype.size for leaf in tf.nest.flatten(self._template.experience))
+
+    def experience(self, genome: Tensor) -> Nest:
+        """Return what a genome `[1, P]` sees."""
+        return self._evaluator(genome, tf.zeros([1, 2], tf.int32), tf.ones([1], tf.bool)).experience

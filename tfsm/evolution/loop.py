@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.pace import Pace
-from tfsm.evolution.records import Observer, Progress, RunResult
+from tfsm.evolution.records import Observer, Progress, RunResult, Snapshot
 from tfsm.evolution.state import TALLIES
 
 
@@ -107,7 +107,10 @@ class Loop:
     def _log(self, first: int, lanes: list[int]) -> None:
         state = self._engine.state
         padded = (lanes + lanes[:1] * self._engine.plan.width)[: self._engine.plan.width]
+        traces, began = self._engine.probe.traces, time.perf_counter()
         divergence = self._engine.probe(tf.constant(padded, tf.int32)).numpy()
+        if self._engine.probe.traces > traces:
+            self._pace.compiled(time.perf_counter() - began)
         tallies = {name: tally.numpy() for name, tally in state.tallies.items()}
         fitness, evaluations = state.fitness.numpy(), state.evaluations.numpy()
         best = state.best_fitness.numpy()
@@ -131,6 +134,12 @@ class Loop:
         state.clear_tallies()
         for observer in self._observers:
             observer.interval(metrics)
+        if state.behavior.shape[0]:
+            behavior = state.behavior.numpy()
+            for lane in lanes:
+                snapshot = Snapshot(first + lane, int(evaluations[lane]), behavior[lane])
+                for observer in self._observers:
+                    observer.population(snapshot)
 
     def _end(self, first: int, lane: int) -> None:
         state = self._engine.state

@@ -56,6 +56,16 @@ class Progress:
     """`compiling`, `initial population` or `evolving`."""
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """What a run's population does, at the end of a logging interval."""
+
+    run: int
+    evaluations: int
+    behavior: np.ndarray
+    """`[N, D]`"""
+
+
 class Observer(Protocol):
     """Whoever wants to know; every method may do nothing."""
 
@@ -65,6 +75,10 @@ class Observer(Protocol):
 
     def interval(self, metrics: list[dict[str, Any]]) -> None:
         """Hear each run's metrics at the end of a logging interval, or of the run."""
+        ...
+
+    def population(self, snapshot: Snapshot) -> None:
+        """Hear what a population does, if the domain gives names to that."""
         ...
 
     def finished(self, result: RunResult) -> None:
@@ -79,6 +93,9 @@ class Silent:
         """Ignore it."""
 
     def interval(self, metrics: list[dict[str, Any]]) -> None:
+        """Ignore it."""
+
+    def population(self, snapshot: Snapshot) -> None:
         """Ignore it."""
 
     def finished(self, result: RunResult) -> None:

@@ -32,6 +32,7 @@ class Reuse:
         self._least = plan.least_width
         self._measure = tf.function(self._measured, jit_compile=plan.jit)
         self._child = tf.function(self._children, jit_compile=plan.jit)
+        self._begun = {width: tf.Variable(False, trainable=False) for width in plan.widths()}
 
     def children(
         self,
@@ -62,12 +63,26 @@ class Reuse:
 
             return branch
 
-        branches = [lambda: count, *(measure(width) for width in widths)]
+        measures = [measure(width) for width in widths]
+        self._once(self._begun[int(lanes.shape[0])], measures, count)
+        branches = [lambda: count, *measures]
         chosen = tf.add_n([tf.cast(count > bound, tf.int32) for bound in (0, *widths[:-1])])
         with tf.control_dependencies([tf.switch_case(chosen, branches)]):
             state.measured.scatter_nd_update(place, tf.ones_like(known))
             sensitivity = state.sensitivity.gather_nd(place)
         return self._child(parents, sensitivity, strength, seed)
+
+    def _once(self, begun: tf.Variable, measures: list[Any], count: Tensor) -> None:
+        """Measure in every way in the first step of a width, whose call then pays for compiling them.
+
+        A branch is compiled when it is first taken, which would otherwise be in the midst of a later call.
+        """
+
+        def all_of_them() -> Tensor:
+            begun.assign(True)
+            return tf.add_n([measure() for measure in measures])
+
+        tf.cond(begun, lambda: count, all_of_them)
 
     def _widths(self, width: int) -> tuple[int, ...]:
         """Return the widths that are compiled: half of the lanes, which mostly suffices, and all of them."""

@@ -23,6 +23,7 @@ class State:
         template: what an evaluation gives for one genome, as `tf.TensorSpec`s.
         diagnostics: the names of what the operator reports.
         reuse: whether to keep each individual's sensitivity.
+        behavior: whether to keep what each individual did.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class State:
         diagnostics: Sequence[str],
         *,
         reuse: bool = False,
+        behavior: bool = False,
     ) -> None:
         def variable(shape: Sequence[int], kind: tf.DType) -> tf.Variable:
             return tf.Variable(tf.zeros(shape, kind), trainable=False)
@@ -45,6 +47,8 @@ class State:
         self.experience: Nest = tf.nest.map_structure(
             lambda spec: variable([runs, population, *spec.shape], spec.dtype), template.experience
         )
+        told = [runs, population] if behavior else [0, 0]
+        self.behavior = variable([*told, *template.behavior.shape], template.behavior.dtype)
         kept = [runs, population] if reuse else [0, 0]
         self.sensitivity = variable([*kept, size], dtype)
         self.measured = variable(kept, tf.bool)
@@ -60,7 +64,7 @@ class State:
     @property
     def size_bytes(self) -> int:
         """What all of it takes."""
-        tables = [self.genomes, self.fitness, self.sensitivity, self.measured, self.champion]
+        tables = [self.genomes, self.fitness, self.behavior, self.sensitivity, self.measured, self.champion]
         return sum(v.shape.num_elements() * v.dtype.size for v in [*tables, *tf.nest.flatten(self.experience)])
 
     def clear(self) -> None:
@@ -91,11 +95,13 @@ class State:
         place = tf.stack([lanes, slots], axis=-1)
         return self.genomes.gather_nd(place), tf.nest.map_structure(lambda v: v.gather_nd(place), self.experience)
 
-    def replace(self, lanes: Tensor, slots: Tensor, genomes: Tensor, fitness: Tensor, experience: Nest) -> None:
-        """Put one individual in its place in each of these runs."""
+    def replace(self, lanes: Tensor, slots: Tensor, genomes: Tensor, found: Evaluation) -> None:
+        """Put one individual, of which this was found, in its place in each of these runs."""
         place = tf.stack([lanes, slots], axis=-1)
         self.genomes.scatter_nd_update(place, genomes)
-        self.fitness.scatter_nd_update(place, fitness)
+        self.fitness.scatter_nd_update(place, found.fitness)
+        if self.behavior.shape[0]:
+            self.behavior.scatter_nd_update(place, found.behavior)
         if self.measured.shape[0]:
             self.measured.scatter_nd_update(place, tf.zeros_like(slots, tf.bool))
-        tf.nest.map_structure(lambda v, new: v.scatter_nd_update(place, new), self.experience, experience)
+        tf.nest.map_structure(lambda v, new: v.scatter_nd_update(place, new), self.experience, found.experience)

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.records import RunResult, Silent
+from tfsm.evolution.records import RunResult, Silent, Snapshot
 from tfsm.experiments.settings import Resolved
 from tfsm.models.genome import unflatten
 
 RECORD = "run.json"
 METRICS = "metrics.jsonl"
 CHAMPIONS = "champions"
+BEHAVIOR = "behavior"
 
 
 class RunDirectory(Silent):
@@ -49,6 +51,7 @@ class RunDirectory(Silent):
     ) -> None:
         self.path = path
         self._model = model
+        self._snapshots: dict[int, list[Snapshot]] = {}
         try:
             (path / CHAMPIONS).mkdir()
         except FileExistsError:  # another run, started in the same moment, was faster
@@ -74,9 +77,14 @@ class RunDirectory(Silent):
         self._metrics.writelines(json.dumps(metric) + "\n" for metric in metrics)
         self._metrics.flush()
 
+    def population(self, snapshot: Snapshot) -> None:
+        """Keep it until the run ends: a compressed file cannot be added to."""
+        self._snapshots.setdefault(snapshot.run, []).append(snapshot)
+
     def finished(self, result: RunResult) -> None:
-        """Save the champion, then say so."""
-        file = self.champion(result.run)
+        """Save what the populations did and the champion, then say so."""
+        self._save_behavior(result.run)
+        file = champion_file(self.path, result.run)
         # Keras goes by the ending; a half-written champion must not look like one.
         draft = file.with_name(f".{file.name}.part.keras")
         unflatten(self._model, result.champion).save(draft)
@@ -85,22 +93,43 @@ class RunDirectory(Silent):
         self._record["runs"].sort(key=lambda run: run["run"])
         self._write_record()
 
-    def champion(self, run: int) -> Path:
-        """Return where a run's champion is kept."""
-        return self.path / CHAMPIONS / f"run-{run:03d}.keras"
-
     def close(self, status: str, error: str | None = None) -> None:
         """Write down how it ended: `finished`, `interrupted` or `failed`."""
+        for run in list(self._snapshots):
+            self._save_behavior(run)
         self._metrics.close()
         self._record |= {"status": status, "ended": _now()}
         if error is not None:
             self._record["error"] = error
         self._write_record()
 
+    def _save_behavior(self, run: int) -> None:
+        if not (snapshots := self._snapshots.pop(run, [])):
+            return
+        file = behavior_file(self.path, run)
+        file.parent.mkdir(exist_ok=True)
+        draft = file.with_name(f".{file.name}.part.npz")
+        np.savez_compressed(
+            draft,
+            evaluations=[snapshot.evaluations for snapshot in snapshots],
+            behavior=np.stack([snapshot.behavior for snapshot in snapshots]),
+        )
+        os.replace(draft, file)
+
     def _write_record(self) -> None:
         draft = self.path / f".{RECORD}.part"
         draft.write_text(json.dumps(self._record, indent=2) + "\n", encoding="utf-8")
         os.replace(draft, self.path / RECORD)
+
+
+def champion_file(directory: Path, run: int) -> Path:
+    """Return where a run's champion is kept."""
+    return directory / CHAMPIONS / f"run-{run:03d}.keras"
+
+
+def behavior_file(directory: Path, run: int) -> Path:
+    """Return where it is kept what a run's populations did, if the domain gives names to that."""
+    return directory / BEHAVIOR / f"run-{run:03d}.npz"
 
 
 def check_free(wanted: Path | None) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from tfsm.contracts import Domain, Mutation, Selection
 from tfsm.errors import TfsmError
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.evaluating import experience_bytes
+from tfsm.evolution.evaluating import Trial
 from tfsm.evolution.initial import Initial
 from tfsm.evolution.plan import make_plan
 from tfsm.experiments.settings import Settings
@@ -31,13 +30,15 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
         _check_fits(model, own, settings.domain)
     network = Network(own if model is None else model)
     initial = Initial(settings.init, settings.init_scale)
-    if getattr(mutation, "needs_gradient", False):
-        _check_gradient(network, domain, initial, settings.seed)
+    trial = Trial(domain, network)
+    if getattr(mutation, "needs_gradient", False) and getattr(domain, "compiled", True):
+        genome = initial.genomes(network, fold(root_seed(settings.seed), 0, 0)[None])
+        check_differentiable(network, genome, domain.observe(trial.experience(genome)))
     plan = make_plan(
         network,
         runs=settings.runs,
         population=settings.population,
-        experience_bytes=experience_bytes(domain, network),
+        experience_bytes=trial.experience_bytes,
         **settings.engine,
     )
     return Engine(
@@ -62,13 +63,6 @@ def build_part(entry: Entry, options: dict[str, Any]) -> Any:
         return part(**options)
     except TypeError as error:
         raise TfsmError(f"{entry.kind} {entry.name!r} of {entry.origin}: {error}") from error
-
-
-def _check_gradient(network: Network, domain: Domain, initial: Initial, seed: int) -> None:
-    genomes = initial.genomes(network, fold(root_seed(seed), 0, 0)[None])
-    if getattr(domain, "compiled", True):
-        found = domain.evaluate(network, genomes, tf.zeros([1, 2], tf.int32))
-        check_differentiable(network, genomes, domain.observe(found.experience))
 
 
 def _check_fits(model: keras.Model, own: keras.Model, domain: str) -> None:

@@ -12,7 +12,6 @@ import tensorflow as tf
 from tfsm.contracts import Tensor
 from tfsm.models.folding import accepts_training, call_folded
 from tfsm.models.rules import rule_for
-from tfsm.models.rules.recurrent import UNROLLED_STEPS, why_not_recurrent
 from tfsm.models.taps import Taps
 from tfsm.models.weights import Weights
 
@@ -61,12 +60,12 @@ class Program:
         return any(path.kind in kinds for path in self.paths)
 
     def long_sequences(self) -> bool:
-        """Whether a recurrent layer runs through time in a loop."""
+        """Whether a recurrent layer's sequences are longer than XLA runs through well, or of unknown length."""
         for layer in self.model._flatten_layers():
             rule = rule_for(layer)
-            if rule is not None and rule.why_not is why_not_recurrent:
+            if rule is not None and rule.longest is not None:
                 times = _times(layer)
-                if times is None or times > UNROLLED_STEPS:
+                if times is None or times > rule.longest:
                     return True
         return False
 

@@ -78,7 +78,9 @@ class Taps:
     def _absolute(self, taps: list[Tap], gradients: Sequence[Tensor]) -> Tensor:
         d = self._joined([gradients[tap.delta] for tap in taps])  # [B, N, M, out]
         if taps[0].inputs is None:
-            return tf.reduce_sum(tf.abs(tf.reduce_sum(d, axis=2)), axis=1)
+            # A product with ones, not a sum: XLA adds up many places in an order that depends on the number of genomes.
+            each = tf.matmul(tf.ones_like(d[..., :1]), d, transpose_a=True) if d.shape[2] != 1 else d  # [B, N, 1, out]
+            return tf.reduce_sum(tf.abs(each[:, :, 0]), axis=1)
         a = self._joined([tap.inputs for tap in taps])
         if d.shape[2] == 1:  # one place: the absolute value of a product is the product of absolute values
             return tf.matmul(tf.abs(a[:, :, 0]), tf.abs(d[:, :, 0]), transpose_a=True)

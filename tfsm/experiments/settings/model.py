@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-Init: TypeAlias = Literal["xavier-normal", "xavier-uniform", "normal", "uniform", "model"]
+Init: TypeAlias = Literal["xavier-normal", "xavier-uniform", "xavier-biased", "normal", "uniform", "model"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,9 @@ import keras
 
 from tfsm.contracts import Tensor
 from tfsm.models.rules.convolution import convolution, why_not_convolution
+from tfsm.models.rules.convolutional_lstm import LONGEST, convolutional_lstm, why_not_convolutional_lstm
 from tfsm.models.rules.dense import dense, einsum_dense, embedding, why_not_dense, why_not_embedding
-from tfsm.models.rules.recurrent import gru, lstm, simple_rnn, why_not_recurrent
+from tfsm.models.rules.recurrent import UNROLLED_STEPS, gru, lstm, simple_rnn, why_not_recurrent
 from tfsm.models.weights import Weights
 
 
@@ -23,6 +24,8 @@ class Rule:
     why_not: Callable[[Any], str | None]
     tapped: bool = True
     """Whether it tells taps how its variables are used."""
+    longest: int | None = None
+    """The longest sequence through which XLA runs it well; None where it does not run through time."""
 
 
 def rule_for(layer: object) -> Rule | None:
@@ -32,11 +35,14 @@ def rule_for(layer: object) -> Rule | None:
         layers.Dense: Rule(dense, why_not_dense),
         layers.EinsumDense: Rule(einsum_dense, why_not_dense, tapped=False),
         layers.Embedding: Rule(embedding, why_not_embedding, tapped=False),
-        layers.SimpleRNN: Rule(simple_rnn, why_not_recurrent),
-        layers.LSTM: Rule(lstm, why_not_recurrent),
-        layers.GRU: Rule(gru, why_not_recurrent),
+        layers.SimpleRNN: Rule(simple_rnn, why_not_recurrent, longest=UNROLLED_STEPS),
+        layers.LSTM: Rule(lstm, why_not_recurrent, longest=UNROLLED_STEPS),
+        layers.GRU: Rule(gru, why_not_recurrent, longest=UNROLLED_STEPS),
         layers.Conv1D: Rule(convolution, why_not_convolution),
         layers.Conv2D: Rule(convolution, why_not_convolution),
         layers.Conv3D: Rule(convolution, why_not_convolution),
+        layers.ConvLSTM1D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST),
+        layers.ConvLSTM2D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST),
+        layers.ConvLSTM3D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST),
     }
     return rules.get(type(layer))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import tensorflow as tf
@@ -35,22 +34,19 @@ def patches(
     """Return what each place of a convolution sees: `[B, N, *places, window * in]` from x `[B, N, *space, in]`."""
     space = x.shape[2:-1]
     reach = [(w - 1) * d + 1 for w, d in zip(window, dilation, strict=True)]
-    before = [0] * len(space)
     if padding != "valid":
         needed = [_padding(s, r, stride) for s, r, stride in zip(space, reach, strides, strict=True)]
         before = [r - 1 if padding == "causal" else n // 2 for n, r in zip(needed, reach, strict=True)]
         after = [0 if padding == "causal" else n - b for n, b in zip(needed, before, strict=True)]
         x = tf.pad(x, [(0, 0), (0, 0), *zip(before, after, strict=True), (0, 0)])
-    places = [(s - r) // stride + 1 for s, r, stride in zip(x.shape[2:-1], reach, strides, strict=True)]
-    slices = []
-    for offset in itertools.product(*(range(w) for w in window)):
-        starts = [o * d for o, d in zip(offset, dilation, strict=True)]
-        index = [
-            slice(start, start + (count - 1) * stride + 1, stride)
-            for start, count, stride in zip(starts, places, strides, strict=True)
-        ]
-        slices.append(x[(slice(None), slice(None), *index)])
-    return tf.concat(slices, axis=-1)
+    # One axis after another, the last one first: fewer slices than places in the window, and they stay in its order.
+    for axis in reversed(range(len(space))):
+        stride, step = strides[axis], dilation[axis]
+        count = (x.shape[2 + axis] - reach[axis]) // stride + 1
+        before_it = (slice(None),) * (2 + axis)
+        starts = [offset * step for offset in range(window[axis])]
+        x = tf.concat([x[(*before_it, slice(s, s + (count - 1) * stride + 1, stride))] for s in starts], axis=-1)
+    return x
 
 
 def _padding(size: int, reach: int, stride: int) -> int:

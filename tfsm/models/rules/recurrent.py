@@ -47,12 +47,17 @@ def lstm(layer: Any, weights: Weights, x: Tensor) -> Tensor:
 
     def step(z: Tensor, state: State) -> State:
         hidden, carry = state
-        i, f, c, o = tf.split(z + tf.matmul(hidden, recurrent), 4, axis=-1)
-        i, f, o = (activated(cell, gate, "recurrent_activation") for gate in (i, f, o))
-        carry = f * carry + i * activated(cell, c)
-        return o * activated(cell, carry), carry
+        return lstm_state(cell, z + tf.matmul(hidden, recurrent), carry)
 
     return _run(layer, weights, x, step, states=2)
+
+
+def lstm_state(cell: Any, z: Tensor, carry: Tensor) -> State:
+    """Return an LSTM's next state from its gates before their activation `[..., 4 * units]`, in Keras' order."""
+    i, f, c, o = tf.split(z, 4, axis=-1)
+    i, f, o = (activated(cell, gate, "recurrent_activation") for gate in (i, f, o))
+    carry = f * carry + i * activated(cell, c)
+    return o * activated(cell, carry), carry
 
 
 def gru(layer: Any, weights: Weights, x: Tensor) -> Tensor:
@@ -109,17 +114,26 @@ def _run(
     return outputs if layer.return_sequences else last[0]
 
 
-def over_time(step: Step, z: Tensor, state: State) -> tuple[Tensor, State]:
-    """Run a step over z `[B, N, T, ...]`; return the first state at all times `[B, N, T, ...]`, and the last state."""
+def over_time(step: Step, z: Tensor, state: State, unrolled: int | None = None) -> tuple[Tensor, State]:
+    """Run a step over z `[B, N, T, ...]`; return the first state at all times `[B, N, T, ...]`, and the last state.
+
+    Args:
+        step: from what is known of a time beforehand and the state to the next state.
+        z: what is known beforehand.
+        state: the state to start from.
+        unrolled: the longest sequence to unroll; `UNROLLED_STEPS` unless given.
+    """
     times = z.shape[2]
-    if times is not None and times <= UNROLLED_STEPS:
+    rows = tf.transpose(z, [2, 0, 1, *range(3, z.shape.rank)])
+    if times is not None and times <= (UNROLLED_STEPS if unrolled is None else unrolled):
         seen = []
-        for t in range(times):
-            state = step(z[:, :, t], state)
+        # Not z[:, :, t]: the gradient of a slice is as large as all of z, that of these is put together once. And not
+        # unstacked at axis 2: there XLA rounds by the number of genomes, so that a run would not be the same alone.
+        for row in tf.unstack(rows):
+            state = step(row, state)
             seen.append(state[0])
         return tf.stack(seen, axis=2), state
     count = tf.shape(z)[2]
-    rows = tf.transpose(z, [2, 0, 1, *range(3, z.shape.rank)])
     history = tf.TensorArray(state[0].dtype, size=count, element_shape=state[0].shape)
 
     def body(t: Tensor, history: tf.TensorArray, state: State) -> tuple[Tensor, tf.TensorArray, State]:
@@ -129,5 +143,6 @@ def over_time(step: Step, z: Tensor, state: State) -> tuple[Tensor, State]:
     _, history, state = tf.while_loop(
         lambda t, *_: t < count, body, (tf.constant(0), history, state), maximum_iterations=times
     )
-    stacked = history.stack()  # [T, B, N, ...]
+    # XLA has to know how long it is where another layer runs through it.
+    stacked = tf.ensure_shape(history.stack(), [times, *state[0].shape])  # [T, B, N, ...]
     return tf.transpose(stacked, [1, 2, 0, *range(3, stacked.shape.rank)]), state

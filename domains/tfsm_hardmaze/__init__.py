@@ -1,0 +1,20 @@
+"""Breadcrumb Hard Maze: a wheeled robot with rangefinders finds its way, steered by deep networks of several sizes."""
+
+from __future__ import annotations
+
+from tfsm import hookimpl
+from tfsm.registry import Registry
+from tfsm_hardmaze.options import HardMazeOptions
+
+
+@hookimpl
+def tfsm_register_domains(registry: Registry) -> None:
+    """Register the task with each of the paper's networks."""
+    described = {
+        "hard-maze": ("HardMaze", "steer a robot through a maze with 17 SELU layers of 8 units"),
+        "hard-maze-32": ("HardMaze32", "the same with 33 residual tanh layers of 125 units, half a million weights"),
+        "hard-maze-64": ("HardMaze64", "the same with 65 residual tanh layers of 125 units, a million weights"),
+        "hard-maze-101": ("HardMaze101", "the same with 102 residual tanh layers of 48 units"),
+    }
+    for name, (attribute, description) in described.items():
+        registry.add(name, f"tfsm_hardmaze.domain:{attribute}", description=description, options=HardMazeOptions)
