@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from tfsm.contracts import Tensor
 from tfsm.models.taps import Taps
+
+FEW_PLACES = 100
+"""Up to so many places a bias is added as it is, which makes a faster backward pass."""
 
 
 class Weights:
@@ -50,7 +54,9 @@ class Weights:
         z = tf.matmul(tf.reshape(x, [lanes, -1, x.shape[-1]]), w)
         if bias is not None:
             b = self.of(bias, dtype)
-            z = z + (b if row is None else b[:, row])[:, None, :]
+            b = b if row is None else b[:, row]
+            many = z.shape[1] is None or z.shape[1] > FEW_PLACES
+            z = z + (_at_all_places(b, z.shape[1] or tf.shape(z)[1]) if many else b[:, None])
         if len(middle) > 1:
             z = tf.reshape(z, [z.shape[0] or tf.shape(z)[0], *middle, z.shape[-1]])
         if self.taps is None:
@@ -68,3 +74,20 @@ class Weights:
         if tensor.shape[0] != 1:
             return tensor
         return tf.repeat(tensor, self.lanes, axis=0)
+
+
+def _at_all_places(bias: Tensor, places: Any) -> Tensor:
+    """Return a bias `[B, out]` for every place `[B, M, out]`.
+
+    Its gradient is a product with ones: XLA would add up many places in an order that depends on the number of genomes,
+    and a run would not be the same alone as among others.
+    """
+
+    @tf.custom_gradient
+    def spread(bias: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        def gradient(d: Tensor) -> Tensor:
+            return tf.matmul(tf.ones_like(d[:, :, :1]), d, transpose_a=True)[:, 0]
+
+        return tf.repeat(bias[:, None], places, axis=1), gradient
+
+    return spread(bias)
