@@ -56,8 +56,10 @@ def breadcrumbs(maze: Maze) -> Field:
     room = np.concatenate([clearance(tf.constant(row), walls).numpy()[None] for row in points])
     _check_room(maze, walls)
     nodes, graph = _graph(points, room, spacing, maze)
-    _check_closed(maze, nodes, points, graph)
-    lengths = _from_goal(maze, nodes, points, graph)
+    _, regions = connected_components(graph, directed=False)
+    start = _start(maze, nodes, points)
+    _check_closed(maze, nodes, points, graph, regions, start)
+    lengths = _from_goal(maze, nodes, points, graph, regions == regions[start])
     # Where no robot can be, interpolation still needs a number; the other side of a wall is always farther.
     away, nearest = ndimage.distance_transform_edt(~np.isfinite(lengths), return_indices=True)
     filled = lengths[tuple(nearest)] + spacing * away
@@ -125,16 +127,21 @@ def _check_room(maze: Maze, walls: Tensor) -> None:
         )
 
 
-def _nearest(maze: Maze, nodes: np.ndarray, points: np.ndarray, target: tuple[float, float]) -> tuple[int, np.ndarray]:
-    away = np.where(nodes >= 0, np.hypot(*np.moveaxis(points - np.array(target), -1, 0)), np.inf)
-    return int(nodes.flat[away.argmin()]), away
-
-
-def _check_closed(maze: Maze, nodes: np.ndarray, points: np.ndarray, graph: sparse.csr_matrix) -> None:
-    start, away = _nearest(maze, nodes, points, maze.start)
+def _start(maze: Maze, nodes: np.ndarray, points: np.ndarray) -> int:
+    """Return the free grid point nearest to the start."""
+    away = np.where(nodes >= 0, _distances(points, maze.start), np.inf)
     if away.min() > maze.radius:
         raise maze.error(("start",), "the start is outside the maze")
-    _, regions = connected_components(graph, directed=False)
+    return int(nodes.flat[away.argmin()])
+
+
+def _distances(points: np.ndarray, target: tuple[float, float]) -> np.ndarray:
+    return np.hypot(*np.moveaxis(points - np.array(target), -1, 0))
+
+
+def _check_closed(
+    maze: Maze, nodes: np.ndarray, points: np.ndarray, graph: sparse.csr_matrix, regions: np.ndarray, start: int
+) -> None:
     outside = nodes[0, 0]
     if regions[start] == regions[outside]:
         raise maze.error(
@@ -155,14 +162,15 @@ def _leak(maze: Maze, graph: sparse.csr_matrix, nodes: np.ndarray, points: np.nd
     return f" near ({places[here][0]:.0f}, {places[here][1]:.0f})" if here >= 0 else ""
 
 
-def _from_goal(maze: Maze, nodes: np.ndarray, points: np.ndarray, graph: sparse.csr_matrix) -> np.ndarray:
-    start, _ = _nearest(maze, nodes, points, maze.start)
-    _, regions = connected_components(graph, directed=False)
-    away = np.hypot(*np.moveaxis(points - np.array(maze.goal), -1, 0))
+def _from_goal(
+    maze: Maze, nodes: np.ndarray, points: np.ndarray, graph: sparse.csr_matrix, reachable: np.ndarray
+) -> np.ndarray:
+    """Return path lengths `[X, Y]`, infinite where a robot from the start cannot be."""
+    away = _distances(points, maze.goal)
     arrives = (nodes >= 0) & (away < maze.reach)
     arrives[arrives] &= _sees(points[arrives], np.array(maze.goal), np.array(maze.walls))
     ends = nodes[arrives]
-    if not (regions[ends] == regions[start]).any():
+    if not reachable[ends].any():
         raise maze.error(("goal",), f"a robot of radius {maze.radius:g} finds no way from the start to the goal")
     size = graph.shape[0]
     to_goal = sparse.csr_matrix((away[arrives], (np.zeros(len(ends), int), ends)), shape=(1, size))
@@ -171,7 +179,7 @@ def _from_goal(maze: Maze, nodes: np.ndarray, points: np.ndarray, graph: sparse.
     whole.data = np.maximum(whole.data, 1e-9)
     found = dijkstra(whole, directed=False, indices=size)[:size]
     lengths = np.full(nodes.shape, np.inf)
-    lengths[nodes >= 0] = np.where(regions == regions[start], found, np.inf)
+    lengths[nodes >= 0] = np.where(reachable, found, np.inf)
     return lengths
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tfsm.errors import TfsmError
+from tfsm.extras import optional
 from tfsm_hardmaze.maze import Maze
 
 Colour = tuple[int, int, int]
@@ -25,20 +25,10 @@ ROBOT: Final[Colour] = (0, 90, 170)
 BEAM: Final[Colour] = (120, 170, 215)
 ARRIVES: Final[Colour] = (0, 140, 110)
 FAILS: Final[Colour] = (190, 120, 150)
+EARLY: Final[Colour] = (250, 200, 90)
+LATE: Final[Colour] = (60, 20, 110)
 SHARP: Final = 3
 """Drawn so many times too large, then made smaller: smooth edges."""
-
-
-def pygame_module() -> Any:
-    """Return pygame, or say what to install."""
-    try:
-        import os
-
-        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-        import pygame
-    except ImportError:
-        raise TfsmError("drawing needs pygame: pip install 'tfsm[replay]'") from None
-    return pygame
 
 
 class Canvas:
@@ -50,7 +40,7 @@ class Canvas:
     """
 
     def __init__(self, maze: Maze, size: int = 480) -> None:
-        self._pygame = pygame_module()
+        self._pygame = optional("pygame", extra="replay", purpose="drawing")
         ends = np.reshape(maze.walls, [-1, 2])
         longest = float(np.ptp(ends, axis=0).max())
         # Room for words above the walls.
@@ -73,26 +63,23 @@ class Canvas:
         twin.__dict__ = {**self.__dict__, "_surface": self._surface.copy()}
         return twin
 
-    def line(self, points: Sequence[Any] | Points, colour: Colour, width: float = 0.8, alpha: int = 255) -> None:
+    def line(self, points: Sequence[Sequence[float]] | Points, colour: Colour, width: float) -> None:
         """Draw a line through points, with round joints."""
         places, thick = self._pixels(points), max(1, round(width * self._scale))
-        surface = self._surface if alpha == 255 else self._layer()
         if len(places) > 1:
-            self._pygame.draw.lines(surface, (*colour, alpha), False, places, thick)
+            self._pygame.draw.lines(self._surface, colour, False, places, thick)
         for place in places:
-            self._pygame.draw.circle(surface, (*colour, alpha), place, thick / 2)
-        if surface is not self._surface:
-            self._surface.blit(surface, (0, 0))
+            self._pygame.draw.circle(self._surface, colour, place, thick / 2)
 
     def circle(self, centre: Sequence[float] | Points, radius: float, colour: Colour, *, width: float = 0.0) -> None:
         """Draw a disc, or a ring of some width."""
         thick = max(1, round(width * self._scale)) if width else 0
         self._pygame.draw.circle(self._surface, colour, self._pixels([centre])[0], radius * self._scale, thick)
 
-    def dots(self, points: Points, colours: Sequence[Colour], radius: float, alpha: int) -> None:
+    def dots(self, points: Points, colour: Colour, radius: float, alpha: int) -> None:
         """Draw many translucent dots."""
-        layer = self._layer()
-        for place, colour in zip(self._pixels(points), colours, strict=True):
+        layer = self._pygame.Surface(self._surface.get_size(), self._pygame.SRCALPHA)
+        for place in self._pixels(points):
             self._pygame.draw.circle(layer, (*colour, alpha), place, radius * self._scale)
         self._surface.blit(layer, (0, 0))
 
@@ -106,9 +93,6 @@ class Canvas:
         """Return the picture: `[height, width, 3]`, bytes."""
         small = self._pygame.transform.smoothscale(self._surface, tuple(self._size.tolist()))
         return np.ascontiguousarray(self._pygame.surfarray.array3d(small).swapaxes(0, 1))
-
-    def _layer(self) -> Any:
-        return self._pygame.Surface(self._surface.get_size(), self._pygame.SRCALPHA)
 
     def _pixels(self, points: Any) -> list[tuple[float, float]]:
         return [tuple(p) for p in ((np.asarray(points, float) - self._low) * self._scale).tolist()]
@@ -185,10 +169,8 @@ class MazeFilm:
 def endpoints(maze: Maze, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Draw where populations `[T, N, 2]` ended, the later the darker."""
     canvas = Canvas(maze)
-    shade = np.linspace(0.0, 1.0, len(evaluations))
-    early, late = np.array([250.0, 200.0, 90.0]), np.array([60.0, 20.0, 110.0])
-    for t, population in enumerate(places):
-        colour = tuple(int(c) for c in (1 - shade[t]) * early + shade[t] * late)
-        canvas.dots(population, [colour] * len(population), 1.1, 110)  # type: ignore[list-item]
+    for shade, population in zip(np.linspace(0.0, 1.0, len(evaluations)), places, strict=True):
+        red, green, blue = ((1 - shade) * np.array(EARLY) + shade * np.array(LATE)).round().astype(int).tolist()
+        canvas.dots(population, (red, green, blue), 1.1, 110)
     canvas.words(f"{int(evaluations[0]):,} (light) to {int(evaluations[-1]):,} evaluations (dark)")
     return canvas.image()

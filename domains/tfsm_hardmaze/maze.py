@@ -47,9 +47,9 @@ class Maze:
         return _error(self.source, self.lines, where, message)
 
 
-def read_maze(path: str) -> Maze:
-    """Read a maze file; empty: the paper's maze. Whether it makes sense as a place is for `breadcrumb` to say."""
-    file = Path(path).expanduser() if path else PAPER
+def read_maze(path: str | None = None) -> Maze:
+    """Read a maze file; none: the paper's maze. Whether it makes sense as a place is for `breadcrumb` to say."""
+    file = PAPER if path is None else Path(path).expanduser()
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

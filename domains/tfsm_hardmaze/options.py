@@ -13,6 +13,6 @@ from typing_extensions import Doc
 class HardMazeOptions:
     """Options of the hard maze, whatever its network."""
 
-    maze: Annotated[str, Doc("a maze file of your own; empty: the paper's maze")] = ""
+    maze: Annotated[str | None, Doc("a maze file of your own; none: the paper's maze")] = None
     hold: Annotated[int, Ge(1), Doc("steps that each action is held for")] = 3
     remembered: Annotated[int, Ge(1), Doc("sensor readings kept of a roll-out for the operators to look at")] = 100

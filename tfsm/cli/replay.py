@@ -16,6 +16,8 @@ from tfsm.cli.context import DisablePlugin, context
 from tfsm.errors import TfsmError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tfsm.experiments.replay import Replay
 
 
@@ -102,14 +104,14 @@ def _show(found: Replay, save: Path | None, title: str) -> None:
     print(f"wrote {save}", file=sys.stderr)
 
 
-def _show_picture(picture: object, save: Path | None, title: str) -> None:
+def _show_picture(picture: np.ndarray, save: Path | None, title: str) -> None:
     from tfsm.experiments.film import save_picture
     from tfsm.experiments.window import show_picture
 
     if save is None:
-        show_picture(picture, title)  # type: ignore[arg-type]
+        show_picture(picture, title)
         return
-    save_picture(picture, save)  # type: ignore[arg-type]
+    save_picture(picture, save)
     print(f"wrote {save}", file=sys.stderr)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tfsm.contracts import Film
 from tfsm.errors import TfsmError
+from tfsm.extras import optional
 
 ENDINGS: Final = (".gif", ".mp4", ".png")
 _GIF_RATE: Final = 20.0
@@ -106,11 +107,7 @@ def _options(kind: str, rate: float) -> dict[str, Any]:
 
 
 def _imageio() -> Any:
-    try:
-        import imageio.v2 as imageio
-    except ImportError:
-        raise TfsmError("saving needs imageio: pip install 'tfsm[replay]'") from None
-    return imageio
+    return optional("imageio.v2", extra="replay", purpose="saving")
 
 
 def _title(words: str, width: int) -> np.ndarray:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 
 from tfsm.contracts import Film
 from tfsm.errors import TfsmError
+from tfsm.extras import optional
 
 KEYS = "space: pause, left and right: one frame, up and down: faster and slower, home: again, q: quit"
 
@@ -38,7 +38,7 @@ def show_picture(picture: np.ndarray, title: str) -> None:
 
 def show(film: Film, title: str) -> None:
     """Play a film in a window until the user closes it; `KEYS` says how it is steered."""
-    pygame = _pygame()
+    pygame = optional("pygame", extra="replay", purpose="a window")
     try:
         pygame.display.init()
         first = film.frame(0)
@@ -80,12 +80,3 @@ def _play(pygame: Any, screen: Any, film: Film, title: str) -> None:
             drawn = index
         clock.tick(film.rate * speed if not paused else 30)
         index += 0 if paused else 1
-
-
-def _pygame() -> Any:
-    try:
-        os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-        import pygame
-    except ImportError:
-        raise TfsmError("a window needs pygame: pip install 'tfsm[replay]'") from None
-    return pygame

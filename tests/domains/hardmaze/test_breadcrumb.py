@@ -49,7 +49,7 @@ def test_around_the_end_of_a_wall_the_way_is_two_tangents_and_an_arc() -> None:
 
 
 def test_every_position_in_the_papers_maze_has_a_way_to_go() -> None:
-    maze = read_maze("")
+    maze = read_maze()
     points = free_points(maze, 20_000)
     assert len(points) > 5_000
     found = at(maze, points)
@@ -60,7 +60,7 @@ def test_every_position_in_the_papers_maze_has_a_way_to_go() -> None:
 
 
 def test_a_step_changes_the_way_by_no_more_than_the_step() -> None:
-    maze = read_maze("")
+    maze = read_maze()
     points = free_points(maze, 4_000)
     turn = np.random.default_rng(1).uniform(0, 2 * np.pi, len(points))
     moved = points + 3.0 * np.stack([np.cos(turn), np.sin(turn)], axis=-1)

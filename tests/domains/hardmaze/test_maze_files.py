@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.domains.hardmaze.mazes import ROOM, ROOM_FILE, room
+from tests.domains.hardmaze.mazes import ROOM_FILE, room
 from tfsm.errors import TfsmError
 from tfsm_hardmaze.domain import HardMaze
 from tfsm_hardmaze.lines import lines_of
@@ -22,7 +22,7 @@ def test_a_file_becomes_a_maze(tmp_path: Path) -> None:
 
 
 def test_the_papers_maze_is_the_default() -> None:
-    maze = read_maze("")
+    maze = read_maze()
     assert (len(maze.walls), maze.start, maze.goal, maze.steps, maze.radius) == (13, (36, 184), (31, 20), 400, 8)
 
 
@@ -98,7 +98,3 @@ def test_lines_are_counted_through_strings_and_comments() -> None:
         ("walls", 2): 10,
         ("c",): 12,
     }
-
-
-def test_the_room_has_four_walls() -> None:
-    assert len(ROOM) == 4

@@ -19,7 +19,7 @@ from tfsm_hardmaze.domain import HardMaze
 from tfsm_hardmaze.maze import Maze, read_maze
 from tfsm_hardmaze.robot import begin, roll, sense
 
-PAPER = read_maze("")
+PAPER = read_maze()
 EDGES = [[0.0, 0.0], [1.0, 1.0], [0.5, 1.0], [1.0, 0.5], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [0.52, 1.0], [0.47, 0.9]]
 
 

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tfsm.errors import TfsmError
+from tfsm.extras import optional
+
+
+def test_a_module_that_is_there_is_imported() -> None:
+    import json
+
+    assert optional("json", extra="replay", purpose="a test") is json
+
+
+def test_a_module_that_is_missing_is_named_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pygame", None)  # as if it were not installed
+    with pytest.raises(TfsmError, match=r"^drawing needs pygame: pip install 'tfsm\[replay\]'$"):
+        optional("pygame", extra="replay", purpose="drawing")
