@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from tfsm.extras import optional
+from tfsm.canvas import INK, PAPER, Canvas, Colour
 from tfsm_hardmaze.maze import Maze
 
-Colour = tuple[int, int, int]
-Points = np.ndarray
-"""`[N, 2]`"""
-
-PAPER: Final[Colour] = (252, 252, 250)
-WALL: Final[Colour] = (38, 38, 46)
 GOAL: Final[Colour] = (213, 94, 0)
 START: Final[Colour] = (150, 150, 158)
 ROBOT: Final[Colour] = (0, 90, 170)
@@ -27,75 +20,17 @@ ARRIVES: Final[Colour] = (0, 140, 110)
 FAILS: Final[Colour] = (190, 120, 150)
 EARLY: Final[Colour] = (250, 200, 90)
 LATE: Final[Colour] = (60, 20, 110)
-SHARP: Final = 3
-"""Drawn so many times too large, then made smaller: smooth edges."""
 
 
-class Canvas:
-    """A picture of a maze, to draw on in the maze's own units.
-
-    Args:
-        maze: the maze.
-        size: pixels of the longer side.
-    """
-
-    def __init__(self, maze: Maze, size: int = 480) -> None:
-        self._pygame = optional("pygame", extra="replay", purpose="drawing")
-        ends = np.reshape(maze.walls, [-1, 2])
-        longest = float(np.ptp(ends, axis=0).max())
-        # Room for words above the walls.
-        margin, self._line = 0.02 * longest, 0.06 * longest
-        self._low = ends.min(axis=0) - margin - [0.0, self._line]
-        extent = ends.max(axis=0) + margin - self._low
-        self._scale = size * SHARP / extent.max()
-        # Even numbers of pixels: most video formats insist.
-        self._size = np.maximum(2, 2 * np.round(extent * self._scale / SHARP / 2)).astype(int)
-        self._surface = self._pygame.Surface(tuple((self._size * SHARP).tolist()))
-        self._surface.fill(PAPER)
-        self.circle(maze.start, maze.radius, START, width=1.0)
-        self.circle(maze.goal, maze.reach / 2.0, GOAL)
-        for x1, y1, x2, y2 in maze.walls:
-            self.line([(x1, y1), (x2, y2)], WALL, 1.6)
-
-    def copy(self) -> Canvas:
-        """Return another like it, to draw on without changing this one."""
-        twin = object.__new__(Canvas)
-        twin.__dict__ = {**self.__dict__, "_surface": self._surface.copy()}
-        return twin
-
-    def line(self, points: Sequence[Sequence[float]] | Points, colour: Colour, width: float) -> None:
-        """Draw a line through points, with round joints."""
-        places, thick = self._pixels(points), max(1, round(width * self._scale))
-        if len(places) > 1:
-            self._pygame.draw.lines(self._surface, colour, False, places, thick)
-        for place in places:
-            self._pygame.draw.circle(self._surface, colour, place, thick / 2)
-
-    def circle(self, centre: Sequence[float] | Points, radius: float, colour: Colour, *, width: float = 0.0) -> None:
-        """Draw a disc, or a ring of some width."""
-        thick = max(1, round(width * self._scale)) if width else 0
-        self._pygame.draw.circle(self._surface, colour, self._pixels([centre])[0], radius * self._scale, thick)
-
-    def dots(self, points: Points, colour: Colour, radius: float, alpha: int) -> None:
-        """Draw many translucent dots."""
-        layer = self._pygame.Surface(self._surface.get_size(), self._pygame.SRCALPHA)
-        for place in self._pixels(points):
-            self._pygame.draw.circle(layer, (*colour, alpha), place, radius * self._scale)
-        self._surface.blit(layer, (0, 0))
-
-    def words(self, words: str) -> None:
-        """Write above the walls."""
-        self._pygame.font.init()
-        font = self._pygame.font.Font(None, round(0.9 * self._line * self._scale))
-        self._surface.blit(font.render(words, True, WALL), (self._line * self._scale / 2, self._line * self._scale / 4))
-
-    def image(self) -> np.ndarray:
-        """Return the picture: `[height, width, 3]`, bytes."""
-        small = self._pygame.transform.smoothscale(self._surface, tuple(self._size.tolist()))
-        return np.ascontiguousarray(self._pygame.surfarray.array3d(small).swapaxes(0, 1))
-
-    def _pixels(self, points: Any) -> list[tuple[float, float]]:
-        return [tuple(p) for p in ((np.asarray(points, float) - self._low) * self._scale).tolist()]
+def canvas_of(maze: Maze) -> Canvas:
+    """Return a picture of a maze, to draw on in its own units."""
+    ends = np.reshape(maze.walls, [-1, 2])
+    canvas = Canvas(ends.min(axis=0), ends.max(axis=0))
+    canvas.circle(maze.start, maze.radius, START, width=1.0)
+    canvas.circle(maze.goal, maze.reach / 2.0, GOAL)
+    for x1, y1, x2, y2 in maze.walls:
+        canvas.line([(x1, y1), (x2, y2)], INK, 1.6)
+    return canvas
 
 
 @dataclass(frozen=True)
@@ -117,7 +52,7 @@ class MazeFilm:
 
     @cached_property
     def _empty(self) -> Canvas:
-        return Canvas(self.maze)
+        return canvas_of(self.maze)
 
     def __len__(self) -> int:
         """Return one frame for each pose."""
@@ -168,7 +103,7 @@ class MazeFilm:
 
 def endpoints(maze: Maze, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Draw where populations `[T, N, 2]` ended, the later the darker."""
-    canvas = Canvas(maze)
+    canvas = canvas_of(maze)
     for shade, population in zip(np.linspace(0.0, 1.0, len(evaluations)), places, strict=True):
         red, green, blue = ((1 - shade) * np.array(EARLY) + shade * np.array(LATE)).round().astype(int).tolist()
         canvas.dots(population, (red, green, blue), 1.1, 110)

@@ -29,13 +29,22 @@ def part(entry: Entry) -> Any:
 
 
 LARGE = 100_000
+PICTURES = 5
+"""Axes of sequences of pictures: deep networks see them, which take long."""
 
 
 @functools.cache
 def network_of(entry: Entry) -> Network:
     """Return the network of a domain; where that is a large one, a small one that takes and gives the same."""
     model = part(entry).network()
-    if model.count_params() > LARGE:
+    if len(model.input_shape) == PICTURES:
+        seen = [
+            keras.layers.TimeDistributed(layer) for layer in (keras.layers.AveragePooling2D(8), keras.layers.Flatten())
+        ]
+        memory = keras.layers.SimpleRNN(4, return_sequences=True)
+        last = keras.layers.Dense(model.output_shape[-1], activation="sigmoid")
+        model = keras.Sequential([keras.Input(model.input_shape[1:]), *seen, memory, last])
+    elif model.count_params() > LARGE:
         last = keras.layers.Dense(model.output_shape[-1], activation="sigmoid")
         model = keras.Sequential([keras.Input(model.input_shape[1:]), keras.layers.Dense(4, "tanh"), last])
     return Network(model)

@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras import layers as kl
 
 from tests.models.plain import drawn
+from tfsm.models.layers import DualBiasLSTMCell
 
 N = 4
 
@@ -196,7 +197,24 @@ CASES: dict[str, Case] = {
         heavy=True,
     ),
     "bidirectional": sequential((5, 3), lambda: kl.Bidirectional(kl.LSTM(2)), ways="m", heavy=True),
-    "time distributed": sequential((5, 3), lambda: kl.TimeDistributed(kl.Dense(2)), ways="m"),
+    "time distributed": sequential((5, 3), lambda: kl.TimeDistributed(kl.Dense(2)), ways="n"),
+    "time distributed model": sequential(
+        (5, 4, 4, 1),
+        lambda: kl.TimeDistributed(keras.Sequential([keras.Input((4, 4, 1)), kl.Conv2D(2, 3), kl.Flatten()])),
+        lambda: kl.LSTM(3),
+        ways="nfn",
+    ),
+    "time distributed, nothing to learn": sequential(
+        (3, 4, 4, 1), lambda: kl.TimeDistributed(kl.AveragePooling2D(2)), lambda: kl.ConvLSTM2D(2, 2), ways="fn"
+    ),
+    "time distributed, no rule": sequential(
+        (3, 4), lambda: kl.TimeDistributed(kl.LayerNormalization()), lambda: kl.Dense(2), ways="mn"
+    ),
+    "rnn of a cell": sequential(
+        (5, 3), lambda: kl.RNN(kl.LSTMCell(3), return_sequences=True), lambda: kl.RNN(kl.GRUCell(2)), ways="nn"
+    ),
+    "rnn of several cells": sequential((5, 3), lambda: kl.RNN([kl.LSTMCell(3), kl.LSTMCell(2)]), ways="m"),
+    "two biases": sequential((5, 3), lambda: kl.RNN(DualBiasLSTMCell(3), return_sequences=True), ways="n"),
     "conv lstm": sequential((3, 5, 5, 1), lambda: kl.ConvLSTM2D(2, 3), ways="n"),
     "conv lstm, long": sequential((6, 5, 4, 2), lambda: kl.ConvLSTM2D(2, 2, return_sequences=True), ways="n"),
     "conv lstm, strided": sequential(

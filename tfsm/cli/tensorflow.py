@@ -16,6 +16,8 @@ def import_quietly() -> None:
     if backend != "tensorflow":
         raise TfsmError(f"KERAS_BACKEND is {backend!r}: tfsm runs on Keras' TensorFlow backend only; unset it")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # Convolutions are twice as fast by it, and TensorFlow switches it on by itself on some processors only.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     if "tensorflow" not in sys.modules:
         use_compile_cache(os.environ)
     # The notices come before the level is looked at, straight to the file descriptor.

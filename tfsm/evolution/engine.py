@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfsm.contracts import Child, Choice, Domain, Evaluation, Mapped, Mutation, Nest, Selection, Tensor
 from tfsm.evolution.evaluating import Evaluator
 from tfsm.evolution.initial import Initial
-from tfsm.evolution.mapping import chosen, mutated
+from tfsm.evolution.mapping import chosen, mutated, one_by_one
 from tfsm.evolution.plan import Plan
 from tfsm.evolution.reuse import Reuse, can_reuse
 from tfsm.evolution.state import State
@@ -62,7 +62,9 @@ class Engine:
         self._root = root_seed(seed)
         self._first_run = tf.Variable(0, trainable=False)
         self._evaluate = Evaluator(domain, network, jit=plan.jit)
-        self._mutate = tf.function(self._mutated, jit_compile=plan.jit)
+        self._mutate = tf.function(
+            one_by_one(self._mutated) if plan.one_by_one else self._mutated, jit_compile=plan.jit
+        )
         # Whatever the plan: a few hundred tiny operations that would each cost more than they do.
         self._draw = tf.function(self._drawn, jit_compile=True)
         self._seeds = tf.function(self._seeded, jit_compile=True, autograph=False)

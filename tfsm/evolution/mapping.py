@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import tensorflow as tf
 
 from tfsm.contracts import Child, Choice, Mutation, Nest, Selection, Tensor
+from tfsm.kernels.frames import dense
 from tfsm.models.network import Network
+
+LANES_AT_ONCE = 2
+"""Lanes that may be on their way at once where they are taken one by one; more would take more memory."""
 
 
 def mutated(
@@ -15,13 +22,34 @@ def mutated(
     if getattr(mutation, "batched", False):
         return as_child(mutation(network, parents, experience, intensity, seed))
     lanes = parents.shape[0] or tf.shape(parents)[0]
-    wide = tf.nest.map_structure(lambda x: tf.repeat(x, lanes, axis=0) if x.shape[0] == 1 else x, experience)
+    wide = tf.nest.map_structure(lambda x: tf.repeat(x, lanes, axis=0) if x.shape[0] == 1 else x, dense(experience))
 
     def one(arguments: tuple[Tensor, Nest, Tensor]) -> Child:
         parent, seen, own_seed = arguments
         return as_child(mutation(network, parent, seen, intensity, own_seed))
 
     return Child(*tf.vectorized_map(one, (parents, wide, seed)))
+
+
+def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of batches that takes their lanes one after another.
+
+    For what is slow enough to be worth a call of its own: it is traced once, however many lanes there are, and takes
+    the memory of few lanes.
+    """
+    single = tf.function(function)
+
+    def alone(arguments: Nest) -> Nest:
+        found = single(*tf.nest.map_structure(lambda x: x[None], arguments))
+        return tf.nest.map_structure(lambda x: x[0], found)
+
+    def mapped(*arguments: Nest) -> Nest:
+        specs = tf.nest.map_structure(lambda x: tf.TensorSpec([1, *x.shape[1:]], x.dtype), arguments)
+        found = single.get_concrete_function(*specs).structured_outputs
+        signature = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), found)
+        return tf.map_fn(alone, arguments, fn_output_signature=signature, parallel_iterations=LANES_AT_ONCE)
+
+    return mapped
 
 
 def as_child(result: Tensor | Child) -> Child:

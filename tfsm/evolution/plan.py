@@ -28,6 +28,8 @@ class Plan:
     """What one run takes: genomes, experience, and sensitivities where they are kept."""
     reuse: bool = False
     """Whether there is room to keep sensitivities for a parent's next child."""
+    one_by_one: bool = False
+    """Whether operators get one run's parent at a time instead of all runs' together."""
     note: str = ""
     """What the user should know, such as that fewer runs share a batch than he asked for."""
 
@@ -90,6 +92,8 @@ def make_plan(
         why=why,
         bytes_each=a_run,
         reuse=room,
+        # A pass through convolutions is long enough for a call of its own, and its memory is what limits a batch.
+        one_by_one=not jit and network.program.convolutional,
         note=note,
     )
 
@@ -104,7 +108,7 @@ def _jit(network: Network, compile: Compile) -> tuple[bool, str]:
     mapped = [path for path in network.program.paths if path.way == "mapped"]
     if mapped:
         return False, f"{mapped[0].layer} is mapped ({mapped[0].why})"
-    if network.program.uses("Conv1D", "Conv2D", "Conv3D"):
+    if network.program.convolutional:
         return False, "convolutions are faster as a plain graph"
     if network.program.long_sequences():
         return False, "long sequences run in a loop"

@@ -12,6 +12,7 @@ import tensorflow as tf
 from typing_extensions import TypeIs
 
 from tfsm.contracts import Domain, Mutation, Nest, Reusable, Tensor
+from tfsm.evolution.mapping import one_by_one
 from tfsm.evolution.plan import Plan
 from tfsm.evolution.state import State
 from tfsm.models.network import Network
@@ -30,7 +31,9 @@ class Reuse:
     def __init__(self, network: Network, domain: Domain, mutation: Reusable, plan: Plan) -> None:
         self._network, self._domain, self._mutation = network, domain, mutation
         self._least = plan.least_width
-        self._measure = tf.function(self._measured, jit_compile=plan.jit)
+        self._one_by_one = plan.one_by_one
+        measure = one_by_one(self._measured) if plan.one_by_one else self._measured
+        self._measure = tf.function(measure, jit_compile=plan.jit)
         self._child = tf.function(self._children, jit_compile=plan.jit)
         self._begun = {width: tf.Variable(False, trainable=False) for width in plan.widths()}
 
@@ -48,8 +51,24 @@ class Reuse:
         place = tf.stack([lanes, slots], axis=-1)
         known = state.measured.gather_nd(place)
         missing = tf.cast(tf.where(~known)[:, 0], tf.int32)
-        count = tf.shape(missing)[0]
-        widths = self._widths(int(lanes.shape[0]))
+        measure = self._measure_missing if self._one_by_one else self._measure_in_batch
+        with tf.control_dependencies([measure(state, place, known, missing, parents, experience)]):
+            state.measured.scatter_nd_update(place, tf.ones_like(known))
+            sensitivity = state.sensitivity.gather_nd(place)
+        return self._child(parents, sensitivity, strength, seed)
+
+    def _measure_missing(
+        self, state: State, place: Tensor, known: Tensor, missing: Tensor, parents: Tensor, experience: Nest
+    ) -> Tensor:
+        own, seen = tf.nest.map_structure(lambda x: tf.gather(x, missing), (parents, experience))
+        state.sensitivity.scatter_nd_update(tf.gather(place, missing), self._measure(own, seen))
+        return tf.shape(missing)[0]
+
+    def _measure_in_batch(
+        self, state: State, place: Tensor, known: Tensor, missing: Tensor, parents: Tensor, experience: Nest
+    ) -> Tensor:
+        count, width = tf.shape(missing)[0], int(place.shape[0])
+        widths = self._widths(width)
 
         def measure(width: int) -> Any:
             def branch() -> Tensor:
@@ -64,13 +83,10 @@ class Reuse:
             return branch
 
         measures = [measure(width) for width in widths]
-        self._once(self._begun[int(lanes.shape[0])], measures, count)
+        self._once(self._begun[width], measures, count)
         branches = [lambda: count, *measures]
         chosen = tf.add_n([tf.cast(count > bound, tf.int32) for bound in (0, *widths[:-1])])
-        with tf.control_dependencies([tf.switch_case(chosen, branches)]):
-            state.measured.scatter_nd_update(place, tf.ones_like(known))
-            sensitivity = state.sensitivity.gather_nd(place)
-        return self._child(parents, sensitivity, strength, seed)
+        return tf.switch_case(chosen, branches)
 
     def _once(self, begun: tf.Variable, measures: list[Any], count: Tensor) -> None:
         """Measure in every way in the first step of a width, whose call then pays for compiling them.

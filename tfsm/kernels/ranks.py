@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol
 import tensorflow as tf
 
 from tfsm.contracts import Nest, Tensor
+from tfsm.kernels.frames import Frames
 
 Rest = ParamSpec("Rest")
 
@@ -48,6 +49,11 @@ def either_rank(kernel: Kernel[Rest]) -> Kernel[Rest]:
         if genomes.shape.rank > 1:
             return kernel(network, genomes, inputs, *args, **kwargs)
         wide: tuple[Any, ...] = tf.nest.map_structure(lambda x: x[None] if tf.is_tensor(x) else x, args)
-        return kernel(network, genomes[None], tf.nest.map_structure(lambda x: x[None], inputs), *wide, **kwargs)[0]
+        return kernel(network, genomes[None], alone(inputs), *wide, **kwargs)[0]
 
     return wrapped
+
+
+def alone(inputs: Nest) -> Nest:
+    """Return inputs `[N, ...]` of one genome as those of a batch of one."""
+    return tf.nest.map_structure(lambda x: Frames(x.table, x.index[None]) if isinstance(x, Frames) else x[None], inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tfsm.contracts import Nest, Tensor
+from tfsm.kernels.frames import Frames
 from tfsm.kernels.noise import uniform
 
 
@@ -30,6 +31,8 @@ def sample_experiences(experience: Nest, count: int, seed: Tensor, *, replacemen
 
 
 def _gather(leaf: Tensor, index: Tensor, axis: int) -> Tensor:
+    if isinstance(leaf, Frames):
+        return Frames(leaf.table, _gather(leaf.index, index, axis))
     if axis == 0:
         return tf.gather(leaf, index)
     if leaf.shape[0] == 1:  # one experience shared by all genomes: each still draws its own

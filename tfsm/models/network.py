@@ -10,8 +10,11 @@ import tensorflow as tf
 
 from tfsm.contracts import Nest, Tensor
 from tfsm.errors import TfsmError
+from tfsm.kernels.frames import dense
+from tfsm.kernels.ranks import alone
 from tfsm.models.genome import Layout, check_model, flatten
 from tfsm.models.program import Program
+from tfsm.models.stepping import Stepper
 from tfsm.models.taps import Taps
 
 
@@ -49,7 +52,7 @@ class Network:
         Args:
             genomes: `[B, P]`.
             inputs: a tensor, or a list or dict of them as the model takes them: `[B, N, ...]`, or `[1, N, ...]` where
-                all genomes see the same.
+                all genomes see the same. Sequences may be `Frames`.
         """
         return self._outputs(genomes, inputs, None)
 
@@ -60,7 +63,7 @@ class Network:
         One genome `[P]` with inputs `[N, ...]` gives `[I, K]`.
         """
         if genomes.shape.rank == 1:
-            return self.rows(genomes[None], tf.nest.map_structure(lambda x: x[None], inputs))[0]
+            return self.rows(genomes[None], alone(inputs))[0]
         return self.bound(genomes)(inputs)
 
     def bound(self, genomes: Tensor) -> Callable[[Nest], Tensor]:
@@ -77,6 +80,12 @@ class Network:
 
         return rows
 
+    def stepper(
+        self, genomes: Tensor, table: Tensor | None = None, seen: tf.TensorSpec | None = None, least: int = 1
+    ) -> Stepper:
+        """Return what runs these genomes `[B, P]` of a recurrent network one step at a time; see `Stepper`."""
+        return Stepper(self, genomes, table, seen, least)
+
     @tf.autograph.experimental.do_not_convert
     def rows_each(self, genomes: Tensor, inputs: Nest) -> Tensor:
         """Return `[B * N, R, K]` for genomes `[B * N, P]`, the n-th of which sees the n-th of `[B, N, ...]` alone."""
@@ -87,7 +96,7 @@ class Network:
             wide = tf.broadcast_to(x, tf.concat([[total // inputs_of_one], tf.shape(x)[1:]], axis=0))
             return tf.reshape(wide, [total, 1, *x.shape[2:]])
 
-        return self.rows(genomes, tf.nest.map_structure(unfold, inputs))
+        return self.rows(genomes, tf.nest.map_structure(unfold, dense(inputs)))
 
     @property
     def tapped(self) -> bool:

@@ -10,9 +10,12 @@ import keras
 import tensorflow as tf
 
 from tfsm.contracts import Tensor
+from tfsm.kernels.frames import Frames
 from tfsm.models.folding import accepts_training, call_folded
+from tfsm.models.memory import Memory
 from tfsm.models.rules import rule_for
 from tfsm.models.taps import Taps
+from tfsm.models.times import Looked, at_each_time, sees_one_time, written_out
 from tfsm.models.weights import Weights
 
 
@@ -55,6 +58,11 @@ class Program:
         """Whether every layer has per-experience gradients without copies of its weights."""
         return all(path.tapped for path in self.paths)
 
+    @property
+    def convolutional(self) -> bool:
+        """Whether there are convolutions, which run faster as a plain graph; those inside of a ConvLSTM don't count."""
+        return self.uses("Conv1D", "Conv2D", "Conv3D")
+
     def uses(self, *kinds: str) -> bool:
         """Whether a layer of one of these classes takes part."""
         return any(path.kind in kinds for path in self.paths)
@@ -69,9 +77,16 @@ class Program:
                     return True
         return False
 
-    def run(self, values: Sequence[Tensor], inputs: Sequence[Tensor], taps: Taps | None = None) -> list[Tensor]:
+    def run(
+        self,
+        values: Sequence[Tensor],
+        inputs: Sequence[Tensor | Frames],
+        taps: Taps | None = None,
+        memory: Memory | None = None,
+    ) -> list[Tensor]:
         """Return the outputs `[B, N, ...]` of the variables' values `[B, ...]` and the inputs in the model's order."""
-        weights = Weights(self.model.trainable_variables, values, taps)
+        weights = Weights(self.model.trainable_variables, values, taps, memory, plain_graph=self.convolutional)
+        inputs = [self._looked(x, taps) if isinstance(x, Frames) else x for x in inputs]
         if self.whole:
             structure = getattr(self.model, "input", None)
             packed = inputs[0] if len(inputs) == 1 else list(inputs)
@@ -80,7 +95,15 @@ class Program:
             result = _mapped(self.model, weights, (packed,), {})
         else:
             result = _run_model(self.model, weights, list(inputs))
-        return [weights.wide(output) for output in tf.nest.flatten(result)]
+        return [weights.wide(output) for output in tf.nest.flatten(written_out(result, weights))]
+
+    def operations(self) -> list[Any]:
+        """Return the layers and operations that run one after another, those of nested models among them."""
+        return _operations(self.model)
+
+    def _looked(self, frames: Frames, taps: Taps | None) -> Tensor | Looked:
+        # An entry's gradient is that of all experiences which see it; taps want them apart.
+        return frames.dense() if self.whole or (taps is not None and frames.shape[1] != 1) else Looked.at(frames)
 
 
 def _run_model(model: keras.Model, weights: Weights, inputs: list[Tensor]) -> Any:
@@ -102,6 +125,9 @@ def _apply(
 ) -> Any:
     if _is_graph(operation):
         return _run_model(operation, weights, tf.nest.flatten((args, _given(kwargs))))
+    if sees_one_time(operation) and _plain(args, kwargs):
+        return at_each_time(operation, weights, args[0], lambda x: _apply(operation.layer, weights, (x,), {}))
+    args, kwargs = written_out((args, kwargs), weights)
     way, _ = _way(operation)
     if way == "native" and _plain(args, kwargs):
         rule = rule_for(operation)
@@ -154,10 +180,14 @@ def _arguments(node: Any) -> list[Any]:
 
 def _way_in(model: Any, operation: Any) -> tuple[str, str]:
     way, why = _way(operation)
-    calls = [node.arguments for node in _nodes(model) if node.operation is operation]
-    if way == "native" and not all(_plain(call.args, call.kwargs) for call in calls):
+    if way == "native" and not _plainly_called(model, operation):
         return "mapped", "it is called with more than its input"
     return way, why
+
+
+def _plainly_called(model: Any, operation: Any) -> bool:
+    calls = [node.arguments for node in _nodes(model) if node.operation is operation]
+    return all(_plain(call.args, call.kwargs) for call in calls)
 
 
 def _way(operation: Any) -> tuple[str, str]:
@@ -175,6 +205,14 @@ def _tapped(operation: Any, way: str) -> bool:
     return way == "folded" or (way == "native" and rule is not None and rule.tapped)
 
 
+def _operations(model: Any) -> list[Any]:
+    found: list[Any] = []
+    for operation in model.layers if isinstance(model, keras.Sequential) else model.operations:
+        if not isinstance(operation, keras.layers.InputLayer):
+            found += _operations(operation) if _is_graph(operation) else [operation]
+    return found
+
+
 def _paths(model: Any) -> list[Path]:
     found: list[Path] = []
     for operation in model.layers if isinstance(model, keras.Sequential) else model.operations:
@@ -182,10 +220,19 @@ def _paths(model: Any) -> list[Path]:
             continue
         if _is_graph(operation):
             found += _paths(operation)
+        elif sees_one_time(operation) and _plainly_called(model, operation):
+            found += _inner_paths(operation.layer)
         else:
             way, why = _way_in(model, operation)
             found.append(Path(operation.name, _kind(operation), way, why, _tapped(operation, way)))
     return found
+
+
+def _inner_paths(layer: Any) -> list[Path]:
+    if _is_graph(layer):
+        return _paths(layer)
+    way, why = _way(layer)
+    return [Path(layer.name, _kind(layer), way, why, _tapped(layer, way))]
 
 
 def _why_whole(model: keras.Model) -> str:

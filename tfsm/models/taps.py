@@ -65,6 +65,7 @@ class Taps:
             variables: the genome's variables, in order.
             gradients: the gradient with respect to each delta, in order.
         """
+        gradients = [tf.ensure_shape(g, delta.shape) for g, delta in zip(gradients, self.deltas, strict=True)]
         uses: dict[int, dict[int, list[Tap]]] = defaultdict(lambda: defaultdict(list))
         for tap in self._taps:
             uses[tap.variable][tap.part].append(tap)

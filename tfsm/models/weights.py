@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from tfsm.contracts import Tensor
+from tfsm.models.memory import Memory, State
 from tfsm.models.taps import Taps
 
 FEW_PLACES = 100
@@ -22,10 +23,20 @@ class Weights:
         variables: the model's trainable variables.
         values: their values `[B, *shape]`, in the same order.
         taps: where layers note what their variables are multiplied by, if somebody wants to know.
+        memory: where recurrent layers find and leave their state, if they run step by step.
+        plain_graph: whether the network will run as a plain graph, so that loops had better be compiled by themselves.
     """
 
-    def __init__(self, variables: Sequence[keras.Variable], values: Sequence[Tensor], taps: Taps | None = None) -> None:
-        self.taps = taps
+    def __init__(
+        self,
+        variables: Sequence[keras.Variable],
+        values: Sequence[Tensor],
+        taps: Taps | None = None,
+        memory: Memory | None = None,
+        *,
+        plain_graph: bool = False,
+    ) -> None:
+        self.taps, self.memory, self.plain_graph = taps, memory, plain_graph
         self._values = {id(variable): value for variable, value in zip(variables, values, strict=True)}
         self.lanes = values[0].shape[0] or tf.shape(values[0])[0]
 
@@ -68,6 +79,15 @@ class Weights:
         if bias is not None:
             self.taps.record(bias, None, number, row or 0)
         return z + delta, number
+
+    def remembered(self, start: State) -> State:
+        """Return the state from which a recurrent layer goes on; `start` unless it runs step by step."""
+        return start if self.memory is None else self.memory.recall(start)
+
+    def remember(self, state: State) -> None:
+        """Keep the state in which a recurrent layer ended, if it runs step by step."""
+        if self.memory is not None:
+            self.memory.keep(state)
 
     def wide(self, tensor: Tensor) -> Tensor:
         """Return `[B, ...]` from `[B, ...]` or `[1, ...]`."""

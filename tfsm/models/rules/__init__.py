@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from tfsm.contracts import Tensor
+from tfsm.models.layers import DualBiasLSTMCell
 from tfsm.models.rules.convolution import convolution, why_not_convolution
 from tfsm.models.rules.convolutional_lstm import LONGEST, convolutional_lstm, why_not_convolutional_lstm
 from tfsm.models.rules.dense import dense, einsum_dense, embedding, why_not_dense, why_not_embedding
@@ -27,11 +28,16 @@ class Rule:
     longest: int | None = None
     """The longest sequence through which XLA runs it well; None where it does not run through time."""
 
+    @property
+    def over_time(self) -> bool:
+        """Whether it runs through time."""
+        return self.longest is not None
+
 
 def rule_for(layer: object) -> Rule | None:
     """Return the rule for exactly this class of layer; a subclass may do anything, so it gets none."""
     layers = keras.layers
-    rules = {
+    rules: dict[type, Rule] = {
         layers.Dense: Rule(dense, why_not_dense),
         layers.EinsumDense: Rule(einsum_dense, why_not_dense, tapped=False),
         layers.Embedding: Rule(embedding, why_not_embedding, tapped=False),
@@ -45,4 +51,13 @@ def rule_for(layer: object) -> Rule | None:
         layers.ConvLSTM2D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST),
         layers.ConvLSTM3D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST),
     }
-    return rules.get(type(layer))
+    cells: dict[type, type] = {
+        layers.SimpleRNNCell: layers.SimpleRNN,
+        layers.LSTMCell: layers.LSTM,
+        layers.GRUCell: layers.GRU,
+        DualBiasLSTMCell: layers.LSTM,
+    }
+    kind = type(layer)
+    if kind is layers.RNN:
+        kind = cells.get(type(getattr(layer, "cell", None)), kind)
+    return rules.get(kind)

@@ -1,4 +1,4 @@
-"""The rule for convolutions: patches by shifted slices, then one product, because each genome has its own filters."""
+"""The rule for convolutions: each genome has its own filters, so each is convolved by itself."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import tensorflow as tf
 from tfsm.contracts import Tensor
 from tfsm.models.rules.dense import activated, why_not_dense
 from tfsm.models.weights import Weights
+
+UNROLLED_LANES = 32
+"""Up to so many genomes get an operation each in the graph; more go through a loop."""
 
 
 def why_not_convolution(layer: Any) -> str | None:
@@ -23,9 +26,42 @@ def why_not_convolution(layer: Any) -> str | None:
 def convolution(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     """Run a Conv1D, Conv2D or Conv3D layer."""
     dtype = layer.compute_dtype
-    taken = patches(tf.cast(x, dtype), layer.kernel_size, layer.strides, layer.dilation_rate, layer.padding)
-    z, _ = weights.linear(taken, layer.kernel, layer.bias if layer.use_bias else None, dtype)
+    x = tf.cast(x, dtype)
+    bias = layer.bias if layer.use_bias else None
+    # The library's convolutions take no steps between dilated places.
+    strange = max(layer.strides) > 1 and max(layer.dilation_rate) > 1
+    if weights.taps is None and not strange:
+        return activated(layer, _lane_by_lane(layer, weights, x, bias))
+    taken = patches(x, layer.kernel_size, layer.strides, layer.dilation_rate, layer.padding)
+    z, _ = weights.linear(taken, layer.kernel, bias, dtype)
     return activated(layer, z)
+
+
+def _lane_by_lane(layer: Any, weights: Weights, x: Tensor, bias: Any) -> Tensor:
+    """Convolve each genome's examples `[N, ...]` with its own filters, by the library's own convolution.
+
+    Several times as fast as patches, which are as many times larger than the image as a filter has places.
+    """
+    filters = weights.of(layer.kernel, layer.compute_dtype)  # [B, *window, in, out]
+    offsets = None if bias is None else weights.of(bias, layer.compute_dtype)
+    padding = layer.padding.upper()
+    if layer.padding == "causal":
+        x = tf.pad(x, [(0, 0), (0, 0), ((layer.kernel_size[0] - 1) * layer.dilation_rate[0], 0), (0, 0)])
+        padding = "VALID"
+
+    def one(examples: Tensor, own: Tensor, offset: Tensor | None = None) -> Tensor:
+        z = tf.nn.convolution(examples, own, list(layer.strides), padding, dilations=list(layer.dilation_rate))
+        return z if offset is None else z + offset
+
+    parts = (x, filters) if offsets is None else (x, filters, offsets)
+    lanes = 1 if all(part.shape[0] == 1 for part in parts) else next(p.shape[0] for p in parts if p.shape[0] != 1)
+    if lanes is None or lanes > UNROLLED_LANES:
+        wide = tuple(weights.wide(part) for part in parts)
+        signature = tf.TensorSpec(layer.compute_output_shape(x.shape[1:]), x.dtype)
+        return tf.map_fn(lambda own: one(*own), wide, fn_output_signature=signature)
+    # Not by slices, of which each has a gradient as large as the whole.
+    each = [tf.unstack(part) * (lanes if part.shape[0] == 1 else 1) for part in parts]
+    return tf.stack([one(*own) for own in zip(*each, strict=True)])
 
 
 def patches(

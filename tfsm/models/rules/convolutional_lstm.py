@@ -11,8 +11,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfsm.contracts import Tensor
+from tfsm.models.memory import State
 from tfsm.models.rules.convolution import patches
-from tfsm.models.rules.recurrent import State, lstm_state, over_time, why_not_recurrent
+from tfsm.models.rules.recurrent import lstm_state, over_time, why_not_recurrent
 from tfsm.models.weights import Weights
 
 UNROLLED_STEPS = 4
@@ -46,14 +47,15 @@ def convolutional_lstm(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     recurrent = weights.of(cell.recurrent_kernel, dtype)
     recurrent = tf.reshape(recurrent, [recurrent.shape[0] or -1, math.prod(cell.kernel_size) * cell.filters, gates])
 
-    def step(z: Tensor, state: State) -> State:
+    def step(z: Tensor, state: State, recurrent: Tensor) -> State:
         hidden, carry = state
         around = patches(hidden, cell.kernel_size, ones, ones, "same")
         product = tf.matmul(tf.reshape(around, [lanes, -1, around.shape[-1]]), recurrent)
         return lstm_state(cell, z + tf.reshape(product, [lanes, examples, *places, gates]), carry)
 
     start = tf.zeros([lanes, examples, *places, cell.filters], dtype)
-    outputs, last = over_time(step, z, (start, start), UNROLLED_STEPS)
+    outputs, last = over_time(weights, step, z, weights.remembered((start, start)), (recurrent,), UNROLLED_STEPS)
+    weights.remember(last)
     if weights.taps is not None:
         # The state that a step sees is what the one before it left.
         before = tf.concat([start[:, :, None], outputs[:, :, :-1]], axis=2)

@@ -8,14 +8,16 @@ from typing import Any
 import tensorflow as tf
 
 from tfsm.contracts import Tensor
+from tfsm.models.compiled import compiled
+from tfsm.models.memory import State
 from tfsm.models.rules.dense import activated
 from tfsm.models.weights import Weights
 
 UNROLLED_STEPS = 16
 """Sequences up to this length are unrolled; longer ones run in a loop, which compiles faster."""
 
-State = tuple[Tensor, ...]
-Step = Callable[[Tensor, State], State]
+Step = Callable[..., State]
+"""From what is known of a time beforehand, the state and the weights that a step multiplies by, to the next state."""
 
 
 def why_not_recurrent(layer: Any) -> str | None:
@@ -34,10 +36,10 @@ def simple_rnn(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     cell = layer.cell
     recurrent = weights.of(cell.recurrent_kernel, layer.compute_dtype)
 
-    def step(z: Tensor, state: State) -> State:
+    def step(z: Tensor, state: State, recurrent: Tensor) -> State:
         return (activated(cell, z + tf.matmul(state[0], recurrent)),)
 
-    return _run(layer, weights, x, step, states=1)
+    return _run(layer, weights, x, step, (recurrent,), states=1)
 
 
 def lstm(layer: Any, weights: Weights, x: Tensor) -> Tensor:
@@ -45,11 +47,11 @@ def lstm(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     cell = layer.cell
     recurrent = weights.of(cell.recurrent_kernel, layer.compute_dtype)
 
-    def step(z: Tensor, state: State) -> State:
+    def step(z: Tensor, state: State, recurrent: Tensor) -> State:
         hidden, carry = state
         return lstm_state(cell, z + tf.matmul(hidden, recurrent), carry)
 
-    return _run(layer, weights, x, step, states=2)
+    return _run(layer, weights, x, step, (recurrent,), states=2, second_bias=getattr(cell, "recurrent_bias", None))
 
 
 def lstm_state(cell: Any, z: Tensor, carry: Tensor) -> State:
@@ -65,9 +67,9 @@ def gru(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     cell = layer.cell
     dtype = layer.compute_dtype
     recurrent = weights.of(cell.recurrent_kernel, dtype)
-    bias = weights.of(cell.bias, dtype)[:, 1, None] if cell.use_bias else 0.0
+    constants = (recurrent, weights.of(cell.bias, dtype)[:, 1, None]) if cell.use_bias else (recurrent,)
 
-    def step(z: Tensor, state: State) -> State:
+    def step(z: Tensor, state: State, recurrent: Tensor, bias: Tensor | float = 0.0) -> State:
         (hidden,) = state
         x_update, x_reset, x_new, *delta = tf.split(z, z.shape[-1] // cell.units, axis=-1)
         inner = tf.matmul(hidden, recurrent) + bias
@@ -77,7 +79,7 @@ def gru(layer: Any, weights: Weights, x: Tensor) -> Tensor:
         new = activated(cell, x_new + reset * h_new)
         return (update * hidden + (1.0 - update) * new,)
 
-    return _run(layer, weights, x, step, states=1, own_recurrent_bias=cell.use_bias, own_delta=True)
+    return _run(layer, weights, x, step, constants, states=1, own_recurrent_bias=cell.use_bias, own_delta=True)
 
 
 def _run(
@@ -85,10 +87,12 @@ def _run(
     weights: Weights,
     x: Tensor,
     step: Step,
+    constants: tuple[Tensor, ...],
     *,
     states: int,
     own_recurrent_bias: bool = False,
     own_delta: bool = False,
+    second_bias: Any = None,
 ) -> Tensor:
     """Run a layer; with taps, `own_delta` appends to z the delta of the product with the state, if it needs one."""
     cell = layer.cell
@@ -100,12 +104,17 @@ def _run(
     z, delta = weights.linear(x, cell.kernel, bias, dtype, row=0 if own_recurrent_bias else None)  # [B, N, T, G]
     z = weights.wide(z)
     taps = weights.taps
+    if second_bias is not None:
+        z = z + weights.of(second_bias, dtype)[:, None, None]
+        if taps is not None:
+            taps.record(second_bias, None, delta)
     if taps is not None and own_delta:
         zero, delta = taps.delta(z)
         z = tf.concat([z, zero], axis=-1)
     shape = tf.shape(z)
     start = tf.zeros([z.shape[0] or shape[0], z.shape[1] or shape[1], cell.units], dtype)
-    outputs, last = over_time(step, z, (start,) * states)
+    outputs, last = over_time(weights, step, z, weights.remembered((start,) * states), constants)
+    weights.remember(last)
     if taps is not None:
         # The state that a step sees is what the one before it left.
         taps.record(cell.recurrent_kernel, tf.concat([start[:, :, None], outputs[:, :, :-1]], axis=2), delta)
@@ -114,13 +123,22 @@ def _run(
     return outputs if layer.return_sequences else last[0]
 
 
-def over_time(step: Step, z: Tensor, state: State, unrolled: int | None = None) -> tuple[Tensor, State]:
+def over_time(
+    weights: Weights,
+    step: Step,
+    z: Tensor,
+    state: State,
+    constants: tuple[Tensor, ...],
+    unrolled: int | None = None,
+) -> tuple[Tensor, State]:
     """Run a step over z `[B, N, T, ...]`; return the first state at all times `[B, N, T, ...]`, and the last state.
 
     Args:
-        step: from what is known of a time beforehand and the state to the next state.
+        weights: asked whether the rest of the network is a plain graph.
+        step: from what is known of a time beforehand, the state and the constants to the next state.
         z: what is known beforehand.
         state: the state to start from.
+        constants: what a step multiplies by.
         unrolled: the longest sequence to unroll; `UNROLLED_STEPS` unless given.
     """
     times = z.shape[2]
@@ -130,19 +148,30 @@ def over_time(step: Step, z: Tensor, state: State, unrolled: int | None = None) 
         # Not z[:, :, t]: the gradient of a slice is as large as all of z, that of these is put together once. And not
         # unstacked at axis 2: there XLA rounds by the number of genomes, so that a run would not be the same alone.
         for row in tf.unstack(rows):
-            state = step(row, state)
+            state = step(row, state, *constants)
             seen.append(state[0])
         return tf.stack(seen, axis=2), state
-    count = tf.shape(z)[2]
+
+    def loop(rows: Tensor, *given: Tensor) -> list[Tensor]:
+        return _looped(step, rows, given[: len(state)], given[len(state) :], times)
+
+    # A step is a dozen operations that are too small for a plain graph.
+    alone = weights.plain_graph and times is not None and not tf.executing_eagerly()
+    stacked, *last = (compiled(loop) if alone else loop)(rows, *state, *constants)
+    return tf.transpose(stacked, [1, 2, 0, *range(3, stacked.shape.rank)]), tuple(last)
+
+
+def _looped(step: Step, rows: Tensor, state: State, constants: tuple[Tensor, ...], times: int | None) -> list[Tensor]:
+    """Return the first state at all times `[T, B, N, ...]`, and the last state, from rows `[T, B, N, ...]`."""
+    count = tf.shape(rows)[0]
     history = tf.TensorArray(state[0].dtype, size=count, element_shape=state[0].shape)
 
     def body(t: Tensor, history: tf.TensorArray, state: State) -> tuple[Tensor, tf.TensorArray, State]:
-        state = step(rows[t], state)
+        state = step(rows[t], state, *constants)
         return t + 1, history.write(t, state[0]), state
 
     _, history, state = tf.while_loop(
         lambda t, *_: t < count, body, (tf.constant(0), history, state), maximum_iterations=times
     )
     # XLA has to know how long it is where another layer runs through it.
-    stacked = tf.ensure_shape(history.stack(), [times, *state[0].shape])  # [T, B, N, ...]
-    return tf.transpose(stacked, [1, 2, 0, *range(3, stacked.shape.rank)]), state
+    return [tf.ensure_shape(history.stack(), [times, *state[0].shape]), *state]

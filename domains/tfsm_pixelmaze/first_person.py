@@ -1,0 +1,147 @@
+"""The first-person maze, as a compiled domain."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsm.contracts import Evaluation, Film, Nest, Tensor
+from tfsm.models.network import Network
+from tfsm_pixelmaze.drawing import PixelFilm, endpoints
+from tfsm_pixelmaze.layout import Layout, Square, read_layout
+from tfsm_pixelmaze.networks import SIZE, convolutional_lstm, stacked_conv_lstm
+from tfsm_pixelmaze.options import FirstPersonOptions
+from tfsm_pixelmaze.raycast import Pose, begin, draw, move, view, walls_of
+
+DEPTH = 8
+
+
+class Walk(NamedTuple):
+    """An episode of B agents."""
+
+    poses: Tensor
+    """`[B, decisions, 3]`: x, y and heading, where the network was asked."""
+    end: Tensor
+    """`[B, 2]`"""
+    touched: Tensor
+    """`[B, rows, columns]`, which squares they were ever on."""
+    sound: Tensor
+    """`[B]`, whether all outputs were numbers."""
+    trail: Tensor
+    """`[B, frames + 1, 3]`: every pose, if asked for; else of no frames."""
+
+
+class FirstPersonMaze:
+    """Walk along a path that is not seen; fitness is how many of its squares were touched, solved is all of them.
+
+    Args:
+        options: see `FirstPersonOptions`; apart from the domain, because one of them has a method's name, `network`.
+    """
+
+    compiled: ClassVar[bool] = True
+    behavior_names: ClassVar[tuple[str, ...]] = ("x", "y")
+
+    def __init__(self, **options: Any) -> None:
+        self.options = FirstPersonOptions(**options)
+        self.decisions = -(-self.options.frames // self.options.hold)
+        # A square takes three frames at least, and a turn of a right angle eight.
+        self.layout: Layout = read_layout(self.options.maze, self.options.frames // 3)
+        self.walls = walls_of(self.layout)
+        path = [[Square(r, c) in self.layout.path for c in range(self.layout.width)] for r in range(self.layout.height)]
+        self.path: np.ndarray = np.array(path)
+
+    def network(self) -> keras.Model:
+        """Return the paper's network for this task, or the one that was asked for."""
+        if self.options.network == "convlstm":
+            return stacked_conv_lstm(self.decisions)
+        return convolutional_lstm(self.decisions, DEPTH, dual_bias=self.options.dual_bias)
+
+    def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
+        """Let each of genomes `[B, P]` walk."""
+        walk = self.walk(network, genomes)
+        count = tf.reduce_sum(tf.cast(walk.touched & self.path, tf.float32), axis=[1, 2])
+        return Evaluation(
+            tf.where(walk.sound, count, float("nan")),
+            tf.equal(count, float(self.path.sum())),
+            tf.cast(walk.end, tf.float32),
+            walk.poses,
+        )
+
+    def observe(self, experience: Nest) -> Nest:
+        """Return what was seen from poses `[B, T, 3]`, drawn again: one sequence of pictures."""
+        return self._seen(experience)[:, None]
+
+    def walk(self, network: Network, genomes: Tensor, *, trail: bool = False) -> Walk:
+        """Return a whole episode of genomes `[B, P]`; with `trail`, every frame's pose too."""
+        options, count = self.options, genomes.shape[0]
+        step = network.stepper(genomes, seen=tf.TensorSpec([SIZE, SIZE, 1], tf.float32))
+        # Drawing and moving are many small operations, the network few large ones.
+        see = tf.function(self._seen, jit_compile=True, autograph=False)
+        go = tf.function(self._held, jit_compile=True, autograph=False)
+
+        def decide(
+            t: Tensor, here: Tensor, touched: Tensor, sound: Tensor, state: Nest, *kept: tf.TensorArray
+        ) -> tuple[Tensor, Tensor, Tensor, Tensor, Nest, tf.TensorArray, tf.TensorArray]:
+            past, every = kept
+            outputs, state = step(see(here), state)
+            sound &= tf.reduce_all(tf.math.is_finite(outputs), axis=-1)
+            past = past.write(t, here)
+            track, touched = go(here, tf.argmax(outputs, axis=-1, output_type=tf.int32), touched, t * options.hold)
+            every = every.write(t, track) if trail else every
+            return t + 1, track[:, -1], touched, sound, state, past, every
+
+        start = _packed(begin(self.layout, count))
+        first = (
+            tf.constant(0),
+            start,
+            self._on(start),
+            tf.ones([count], tf.bool),
+            step.start,
+            tf.TensorArray(tf.float64, self.decisions, element_shape=[count, 3]),
+            tf.TensorArray(tf.float64, self.decisions if trail else 0, element_shape=[count, options.hold, 3]),
+        )
+        _, here, touched, sound, _, past, every = tf.while_loop(
+            lambda t, *_: t < self.decisions, decide, first, maximum_iterations=self.decisions
+        )
+        track = tf.zeros([count, 0, 3], tf.float64)
+        if trail:
+            walked = tf.reshape(tf.transpose(every.stack(), [1, 0, 2, 3]), [count, -1, 3])
+            track = tf.concat([start[:, None], walked[:, : options.frames]], axis=1)
+        return Walk(tf.transpose(past.stack(), [1, 0, 2]), here[:, :2], touched, sound, track)
+
+    def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
+        """Film agents; what the first one sees is shown beside the map."""
+        walked = tf.function(lambda: self.walk(network, genomes, trail=True), autograph=False)
+        trail = walked().trail.numpy()
+        pictures = draw(self.walls, None, tf.constant(trail[0, :, :2]), tf.constant(trail[0, :, 2])).numpy()
+        trail[..., 2] = np.radians(trail[..., 2])
+        return PixelFilm(self.layout, trail, pictures, rate=30.0)
+
+    def picture(self, evaluations: np.ndarray, behavior: np.ndarray) -> np.ndarray:
+        """Draw where populations ended."""
+        return endpoints(self.layout, evaluations, behavior)
+
+    def _seen(self, poses: Tensor) -> Tensor:
+        return view(self.walls, None, poses[..., :2], poses[..., 2])[..., None]
+
+    def _held(self, here: Tensor, action: Tensor, touched: Tensor, frame: Tensor) -> tuple[Tensor, Tensor]:
+        """Do the same for as many frames as an action is held; return the poses `[B, hold, 3]` and what was touched."""
+        track = []
+        for i in range(self.options.hold):
+            moved = _packed(move(self.walls, Pose(here[:, :2], here[:, 2]), action))
+            here = tf.where(frame + i < self.options.frames, moved, here)
+            touched |= self._on(here)
+            track.append(here)
+        return tf.stack(track, axis=1), touched
+
+    def _on(self, here: Tensor) -> Tensor:
+        column, row = tf.unstack(tf.cast(tf.floor(here[:, :2]), tf.int32), axis=-1)
+        rows, columns = self.walls.shape
+        return (tf.range(rows) == row[:, None])[:, :, None] & (tf.range(columns) == column[:, None])[:, None]
+
+
+def _packed(pose: Pose) -> Tensor:
+    return tf.concat([pose.position, pose.heading[:, None]], axis=-1)

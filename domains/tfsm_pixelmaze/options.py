@@ -1,0 +1,39 @@
+"""The mazes' options, apart from the domains so that listing them imports no TensorFlow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Ge
+from typing_extensions import Doc
+
+Kind = Literal["lstm", "convlstm"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PixelMazeOptions:
+    """What both mazes have."""
+
+    maze: Annotated[str | None, Doc("a maze file of your own; none: the default maze")] = None
+    network: Annotated[
+        Kind, Doc("lstm: the paper's convolutions and LSTM layers; convlstm: a stack of ConvLSTM2D layers")
+    ] = "lstm"
+    dual_bias: Annotated[bool, Doc("LSTM layers with two bias vectors, which gives the paper's numbers of weights")] = (
+        False
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopdownOptions(PixelMazeOptions):
+    """Options of the topdown maze."""
+
+    steps: Annotated[int, Ge(1), Doc("moves of an episode")] = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstPersonOptions(PixelMazeOptions):
+    """Options of the first-person maze."""
+
+    frames: Annotated[int, Ge(1), Doc("frames of an episode")] = 400
+    hold: Annotated[int, Ge(1), Doc("frames that each action is held for")] = 4

@@ -1,0 +1,112 @@
+"""The topdown maze, as a compiled domain."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsm.contracts import Evaluation, Film, Nest, Tensor
+from tfsm.kernels.frames import Frames
+from tfsm.models.network import Network
+from tfsm.models.stepping import Stepper
+from tfsm_pixelmaze.drawing import PixelFilm, endpoints
+from tfsm_pixelmaze.layout import Layout, read_layout
+from tfsm_pixelmaze.networks import convolutional_lstm, stacked_conv_lstm
+from tfsm_pixelmaze.options import TopdownOptions
+from tfsm_pixelmaze.views import Ground, ground_of
+
+DEPTH = 12
+
+
+class Walk(NamedTuple):
+    """An episode of B agents; squares are numbers of free squares."""
+
+    squares: Tensor
+    """`[B, steps + 1]`: where they were before each move and after the last."""
+    touched: Tensor
+    """`[B, S]`, which squares they were ever on."""
+    sound: Tensor
+    """`[B]`, whether all outputs were numbers."""
+
+
+class TopdownMaze:
+    """Walk along a path that is not seen; fitness is how many of its squares were touched, solved is all of them.
+
+    Args:
+        options: see `TopdownOptions`; apart from the domain, because one of them has a method's name, `network`.
+    """
+
+    compiled: ClassVar[bool] = True
+    behavior_names: ClassVar[tuple[str, ...]] = ("x", "y")
+
+    def __init__(self, **options: Any) -> None:
+        self.options = TopdownOptions(**options)
+        self.layout: Layout = read_layout(self.options.maze, self.options.steps)
+        self.ground: Ground = ground_of(self.layout)
+
+    def network(self) -> keras.Model:
+        """Return the paper's network for this task, or the one that was asked for."""
+        if self.options.network == "convlstm":
+            return stacked_conv_lstm(self.options.steps)
+        return convolutional_lstm(self.options.steps, DEPTH, dual_bias=self.options.dual_bias)
+
+    def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
+        """Let each of genomes `[B, P]` walk."""
+        walk = self.walk(network, genomes)
+        count = tf.reduce_sum(tf.cast(walk.touched & self.ground.on_path, tf.float32), axis=-1)
+        places = tf.constant([(s.column + 0.5, s.row + 0.5) for s in self.ground.squares], tf.float32)
+        return Evaluation(
+            tf.where(walk.sound, count, float("nan")),
+            tf.equal(count, float(self.ground.goals)),
+            tf.gather(places, walk.squares[:, -1]),
+            walk.squares[:, :-1],
+        )
+
+    def observe(self, experience: Nest) -> Nest:
+        """Return what was seen on squares `[B, T]`, as one sequence of pictures."""
+        return Frames(self._pictures(), tf.gather(self.ground.view, experience)[:, None])
+
+    def walk(self, network: Network, genomes: Tensor) -> Walk:
+        """Return a whole episode of genomes `[B, P]`."""
+        # All that can be seen is looked at once. Two lanes at least: XLA sums in another order where there is one.
+        step = network.stepper(genomes, table=self._pictures(), least=2)
+        found = tf.function(lambda: self._walked(step), jit_compile=True, autograph=False)()
+        return Walk(*(x[: genomes.shape[0]] for x in found))
+
+    def _walked(self, step: Stepper) -> Walk:
+        ground, count, steps = self.ground, step.lanes, self.options.steps
+        on_square = tf.eye(len(ground.squares), dtype=tf.bool)
+
+        def move(
+            t: Tensor, here: Tensor, touched: Tensor, sound: Tensor, state: Nest, past: tf.TensorArray
+        ) -> tuple[Tensor, Tensor, Tensor, Tensor, Nest, tf.TensorArray]:
+            outputs, state = step(tf.gather(ground.view, here), state)
+            action = tf.argmax(outputs, axis=-1, output_type=tf.int32)
+            past = past.write(t, here)
+            here = tf.gather_nd(ground.after, tf.stack([here, action], axis=-1))
+            sound &= tf.reduce_all(tf.math.is_finite(outputs), axis=-1)
+            return t + 1, here, touched | tf.gather(on_square, here), sound, state, past
+
+        start = tf.fill([count], ground.start)
+        past = tf.TensorArray(tf.int32, steps + 1, element_shape=[count])
+        first = (tf.constant(0), start, tf.gather(on_square, start), tf.ones([count], tf.bool), step.start, past)
+        _, here, touched, sound, _, past = tf.while_loop(lambda t, *_: t < steps, move, first, maximum_iterations=steps)
+        return Walk(tf.transpose(past.write(steps, here).stack()), touched, sound)
+
+    def _pictures(self) -> Tensor:
+        return tf.constant(self.ground.views[..., None])
+
+    def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
+        """Film agents; what the first one sees is shown beside the map."""
+        walk = self.walk(network, genomes)
+        squares = walk.squares.numpy()
+        middles = np.array([(s.column + 0.5, s.row + 0.5) for s in self.ground.squares])
+        pictures = (255 * self.ground.views[self.ground.view[squares[0]]]).astype(np.uint8)
+        return PixelFilm(self.layout, middles[squares], pictures, rate=6.0)
+
+    def picture(self, evaluations: np.ndarray, behavior: np.ndarray) -> np.ndarray:
+        """Draw where populations ended."""
+        return endpoints(self.layout, evaluations, behavior)

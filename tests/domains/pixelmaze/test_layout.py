@@ -1,0 +1,92 @@
+"""Maze files: what is taken, and what is said of those that are not."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from tfsm.errors import TfsmError
+from tfsm_pixelmaze.layout import Square, read_layout
+
+SMALL = """
+#####
+#S++#
+#.#+#
+#E++#
+#####
+"""
+
+
+def write(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "maze.txt"
+    file.write_text(text)
+    return str(file)
+
+
+def test_the_default_maze_has_the_papers_properties() -> None:
+    layout = read_layout(None, 40)
+    walk = layout.walk()
+    assert (layout.height, layout.width) == (11, 11)
+    assert len(layout.squares()) == 65
+    assert len(layout.path) == 33
+    assert (walk[0], walk[-1], len(walk) - 1) == (layout.start, layout.end, 32)
+    moves = [(b.row - a.row, b.column - a.column) for a, b in itertools.pairwise(walk)]
+    assert all(abs(down) + abs(right) == 1 for down, right in moves)
+    assert sum(a != b for a, b in itertools.pairwise(moves)) == 9
+
+
+def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
+    layout = read_layout(write(tmp_path, SMALL))
+    assert layout.start == Square(1, 1)
+    assert layout.end == Square(3, 1)
+    assert len(layout.path) == 7
+    assert len(layout.walk()) == 7
+    assert layout.neighbours(Square(1, 1)) == [Square(1, 2), Square(2, 1)]
+
+
+def test_a_path_with_a_branch_is_walked_to_all_its_ends(tmp_path: Path) -> None:
+    layout = read_layout(write(tmp_path, "#####\n#S+E#\n##+##\n##+##\n#####\n"))
+    walk = layout.walk()
+    assert set(walk) == layout.path
+    assert len(walk) - 1 == 5  # to the end, back to the branch and down
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "3 to 101 rows"),
+        ("###\n#S#\n", "3 to 101 rows and columns, this one has 2 rows"),
+        ("#####\n#S+E#\n####\n", "line 3: a maze is rectangular: 5 columns in its first line, 4 here"),
+        ("#####\n#S?E#\n#####\n", "line 2, column 3: '?' means nothing in a maze; '#' is a wall"),
+        ("#####\n#.+E#\n#####\n", "one start, 'S'; this one has 0"),
+        ("#####\n#S+S#\n#####\n", "one start, 'S'; this one has 2"),
+        ("#####\n#S++#\n#####\n", "one end, 'E'; this one has 0"),
+        ("#####\n#S+E.\n#####\n", "line 2, column 5: a maze is closed"),
+        ("##.##\n#S+E#\n#####\n", "line 1, column 3: a maze is closed"),
+        ("######\n#S.+E#\n######\n", "line 2, column 4: the path is connected"),
+        ("#" * 102 + "\n" + "#S+E" + "#" * 98 + "\n" + "#" * 102, "3 to 101 rows and columns"),
+    ],
+)
+def test_a_maze_that_makes_no_sense_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    file = write(tmp_path, text)
+    with pytest.raises(TfsmError) as caught:
+        read_layout(file)
+    assert message in str(caught.value)
+    assert file in str(caught.value)
+
+
+def test_a_maze_too_long_for_an_episode_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path, SMALL)
+    assert read_layout(file, 6).path
+    with pytest.raises(TfsmError, match="walking the whole path takes 6 moves, and an episode has 5"):
+        read_layout(file, 5)
+
+
+def test_what_is_no_text_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TfsmError, match=r"cannot read the maze '.*nowhere': No such file"):
+        read_layout(str(tmp_path / "nowhere"))
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(TfsmError, match="not a UTF-8 text file"):
+        read_layout(str(tmp_path / "bytes"))

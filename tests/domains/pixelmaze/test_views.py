@@ -1,0 +1,93 @@
+"""What is seen from above, and that seeing alone does not solve the maze."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tfsm_pixelmaze.layout import Square, read_layout
+from tfsm_pixelmaze.views import BLOCK, MOVES, Ground, ground_of
+
+LAYOUT = read_layout(None)
+GROUND = ground_of(LAYOUT)
+STEPS = 40
+
+
+def test_there_are_fifteen_views() -> None:
+    assert len(GROUND.squares) == 65
+    assert GROUND.views.shape == (15, 64, 64)
+    assert GROUND.goals == 33
+    assert GROUND.squares[GROUND.start] == LAYOUT.start
+
+
+@pytest.mark.parametrize("square", [Square(1, 1), Square(5, 3), Square(2, 7), Square(3, 3)])
+def test_a_view_shows_the_nine_squares_around(square: Square) -> None:
+    picture = GROUND.views[GROUND.view[GROUND.squares.index(square)]]
+    for down in range(-1, 2):
+        for right in range(-1, 2):
+            block = picture[(down + 1) * BLOCK : (down + 2) * BLOCK, (right + 1) * BLOCK : (right + 2) * BLOCK]
+            assert block.shape == (21, 21)
+            assert (block == LAYOUT.free(Square(square.row + down, square.column + right))).all()
+    assert not picture[63].any()
+    assert not picture[:, 63].any()
+
+
+def test_moves_go_to_free_squares_and_nowhere_else() -> None:
+    for i, square in enumerate(GROUND.squares):
+        for action, (down, right) in enumerate(MOVES):
+            wanted = Square(square.row + down, square.column + right)
+            assert GROUND.squares[GROUND.after[i, action]] == (wanted if LAYOUT.free(wanted) else square)
+
+
+def most_touched(ground: Ground, *, with_last_action: bool, least: int = 0) -> int:
+    """Return the most path squares that any policy touches which knows the view, and perhaps its last action, alone.
+
+    Every policy is tried: one is made up as it goes, by all actions at each view that it meets for the first time.
+    Those that cannot touch more than `least` are not followed to their end.
+    """
+    best = least
+
+    def walk(here: int, last: int, steps: int, touched: frozenset[int], policy: dict[tuple[int, int], int]) -> None:
+        nonlocal best
+        met = {(here, last)}
+        while steps < STEPS:
+            key = (int(ground.view[here]), last if with_last_action else -1)
+            if key not in policy:
+                # Whoever cannot touch more than the best any more is not worth following.
+                if min(STEPS - steps + len(touched), ground.goals) > best:
+                    for action in range(4):  # to do nothing is to see the same for ever
+                        walk(here, last, steps, touched, {**policy, key: action})
+                return
+            last = policy[key]
+            here, steps = int(ground.after[here, last]), steps + 1
+            if ground.on_path[here]:
+                touched = touched | {here}
+            best = max(best, len(touched))
+            if (here, last) in met:
+                return  # it goes round in circles
+            met.add((here, last))
+
+    walk(ground.start, 4, 0, frozenset({ground.start}), {})
+    return best
+
+
+def test_no_policy_without_memory_solves_the_maze() -> None:
+    assert most_touched(GROUND, with_last_action=False) == 18
+
+
+def test_memory_of_the_last_action_is_not_enough() -> None:
+    all_but_one = GROUND.goals - 1
+    assert most_touched(GROUND, with_last_action=True, least=all_but_one) == all_but_one
+
+
+def test_whoever_knows_the_path_walks_it_in_time() -> None:
+    walk = LAYOUT.walk()
+    here, touched = GROUND.start, {GROUND.start}
+    for a, b in itertools.pairwise(walk):
+        here = int(GROUND.after[here, MOVES.index((b.row - a.row, b.column - a.column))])
+        touched.add(here)
+    assert len(walk) - 1 <= STEPS
+    assert sum(GROUND.on_path[list(touched)]) == GROUND.goals
+    assert np.all(GROUND.on_path[list(touched)])
