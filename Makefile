@@ -66,7 +66,7 @@ $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 		$(PIP) install --quiet --disable-pip-version-check --editable .; }
 	@touch $@
 
-bench: ## Measure tfsm beside plain Keras and other libraries (a quarter of an hour; QUICK=1: a minute)
+bench: ## Measure tfsm beside plain Keras and other libraries (about 13 minutes; QUICK=1: a minute)
 	@$(MAKE) --no-print-directory VENV=$(BENCH) $(BENCH)/.installed-bench
 	$(BENCH)/bin/python -m benchmarks $(if $(QUICK),--quick) --plots --out build/benchmarks
 

@@ -1,4 +1,4 @@
-"""The command: `python -m benchmarks [--quick] [--only a,b] [--out DIR]`."""
+"""The command: `python -m benchmarks [--quick] [--only a,b] [--out DIR] [--plots] [--markdown FILE]`."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     found.add_argument(
-        "--quick", action="store_true", help="a minute instead of a quarter of an hour: fewer cases, wider spread"
+        "--quick", action="store_true", help="a minute instead of about thirteen: fewer cases, wider spread"
     )
     found.add_argument("--only", type=parts, default=list(PARTS), metavar="a,b", help="only these parts")
     found.add_argument("--out", type=Path, default=Path("."), metavar="DIR", help="where benchmarks.json goes")
     found.add_argument("--plots", action="store_true", help="draw PNG plots there too (needs matplotlib)")
+    found.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables to a Markdown file, too")
     return found
 
 
@@ -52,6 +53,7 @@ def main() -> None:
     # Only now: numerical libraries look at the number of cores when they are imported.
     from rich.console import Console
 
+    from benchmarks.markdown import page
     from benchmarks.measure import Effort
     from benchmarks.results import Table, show, write
     from tfsm.cli.tensorflow import import_quietly
@@ -77,6 +79,10 @@ def main() -> None:
         meta["load_average_after"][part] = environment.load()
         write(path, meta, results)  # after each part, so that an interruption loses one at the most
     console.print(f"{sum(meta['seconds'].values()):.0f} s; results in {path}", highlight=False)
+    if asked.markdown:
+        asked.markdown.parent.mkdir(parents=True, exist_ok=True)
+        asked.markdown.write_text(page(path), encoding="utf-8")
+        console.print(f"tables in {asked.markdown}", highlight=False)
     if asked.plots:
         if importlib.util.find_spec("matplotlib") is None:
             console.print("no plots: matplotlib is not installed")

@@ -49,12 +49,14 @@ def _differences(
     direction = np.random.default_rng(0).standard_normal(own.size).astype(np.float32)
     direction /= np.linalg.norm(direction)
     fitness = np.array(part.evaluate(network, genome[None], tf.zeros([1, 2], tf.int32)).fitness[0])
+    sensitivity = None
+    if hasattr(mutation, "sensitivity"):
+        sensitivity = mutation.sensitivity(network, genome[None], part.observe(()), tf.constant(direction[None]))[0]
     found: dict[str, float] = {}
     for name, loop in loops.items():
         found[f"{name}: fitness"] = _difference(np.array(loop.fitness(own)), fitness)
-        if hasattr(mutation, "sensitivity"):
-            mine = mutation.sensitivity(network, genome[None], part.observe(()), tf.constant(direction[None]))[0]
-            found[f"{name}: sensitivity"] = _difference(loop.sensitivity(own, direction), mine.numpy())
+        if sensitivity is not None:
+            found[f"{name}: sensitivity"] = _difference(loop.sensitivity(own, direction), sensitivity.numpy())
         if settings.mutation == "sm-r":
             found[f"{name}: divergence"] = _difference(_reached(loop, own), np.array(settings.intensity))
     return found

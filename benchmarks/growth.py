@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from benchmarks.arithmetic import power_law, spread
-from benchmarks.cases import OPERATORS, Case, data, dense
+from benchmarks.cases import Case, data, dense
 from benchmarks.measure import Effort, Timing, interleave
 from benchmarks.results import Table
 
 INPUTS = 10
+OPERATORS = ("control", "sm-g-sum", "sm-g-abs", "sm-g-so")
+"""Without SM-R, which is nothing but forward passes, and among the longest to compile."""
 NOTES = [
     "Milliseconds of one compiled call that makes a child of every run's parent, in a tanh network of two hidden "
     "layers. Unless it is what grows: about 4,000 weights, 2 outputs, 32 experiences, 8 runs.",
@@ -46,6 +49,8 @@ def run(effort: Effort) -> list[Table]:
     costs = Table("growth", "(d) cost of a child, ms", notes=NOTES)
     fits = Table("exponents", "(d) exponents of growth", notes=[FIT_NOTE])
     operators = ("control", "sm-g-sum") if effort.quick else OPERATORS
+    # There are many sizes, and what counts is how they differ by powers of ten.
+    effort = replace(effort, seconds=effort.seconds / 2)
     for what, (make, sizes) in SWEEPS.items():
         if effort.quick and what not in QUICK:
             continue

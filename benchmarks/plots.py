@@ -12,11 +12,15 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from benchmarks.results import number
 
 Rows = list[dict[str, Any]]
+COLORS = {"control": "#555555", "sm-r": "#cc79a7", "sm-g-sum": "#0072b2", "sm-g-abs": "#d55e00", "sm-g-so": "#009e73"}
 
 
-def draw(path: Path, folder: Path | None = None) -> list[Path]:
+def draw(path: Path, folder: Path | None = None, prefix: str = "") -> list[Path]:
     """Draw what a file of results has, beside it or into another folder; return the plots."""
     results = json.loads(path.read_text(encoding="utf-8"))
     tables = {table["name"]: table["rows"] for part in results["parts"].values() for table in part}
@@ -27,8 +31,8 @@ def draw(path: Path, folder: Path | None = None) -> list[Path]:
         if tables.get(name):
             plot(tables[name])
             meta = results["meta"]
-            plt.gcf().supxlabel(f"{meta['processor']}, one core; {meta['date']}", fontsize=6, color="grey")
-            target = folder / f"{name}.png"
+            plt.gcf().supxlabel(f"{meta['processor']}, one core; {meta['date'][:10]}", fontsize=6, color="grey")
+            target = folder / f"{prefix}{name}.png"
             plt.gcf().savefig(target, dpi=150)
             plt.close("all")
             drawn.append(target)
@@ -36,44 +40,89 @@ def draw(path: Path, folder: Path | None = None) -> list[Path]:
 
 
 def operator_cost(rows: Rows) -> None:
-    _bars(rows, "network", "operator", "forward passes", "forward passes a child")
+    rows = [row for row in rows if isinstance(row["forward passes"], dict)]
+    groups = list(dict.fromkeys(row["network"] for row in rows))
+    members = list(dict.fromkeys(row["operator"] for row in rows))
+    _, axes = plt.subplots(figsize=(2.5 + 1.6 * len(groups), 3.5), layout="constrained")
+    width = 0.8 / len(members)
+    for i, member in enumerate(members):
+        mine = [row for row in rows if row["operator"] == member]
+        places = [groups.index(row["network"]) + width * i for row in mine]
+        _bars(axes, places, [row["forward passes"] for row in mine], width=width, label=member, color=COLORS[member])
+    top = 1.1 * max(row["forward passes"]["high"] for row in rows)
+    _limits(axes, rows, [groups.index(row["network"]) + width * members.index(row["operator"]) for row in rows], width)
+    axes.set_xticks([place + 0.4 - width / 2 for place in range(len(groups))], groups, fontsize=8)
+    axes.set(ylim=(0, top), ylabel="forward passes a child")
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 
 
 def whole_loop(rows: Rows) -> None:
     widest = max(row["runs"] for row in rows)
-    _bars([row for row in rows if row["runs"] == widest], "domain", "operator", "evaluations/s", f"{widest} runs, 1/s")
+    domains = list(dict.fromkeys(row["domain"] for row in rows))
+    _, grid = plt.subplots(1, len(domains), figsize=(0.5 + 3 * len(domains), 3.2), layout="constrained", squeeze=False)
+    for axes, domain in zip(grid[0], domains, strict=True):
+        mine = [row for row in rows if row["domain"] == domain and row["runs"] == widest]
+        names = [row["operator"] for row in mine]
+        _bars(axes, range(len(mine)), [row["evaluations/s"] for row in mine], color=[COLORS[name] for name in names])
+        for place, row in enumerate(mine):
+            if row.get("target"):
+                axes.plot([place - 0.45, place + 0.45], [row["target"]] * 2, color="black", linewidth=1, label="target")
+        axes.set_xticks(range(len(mine)), names, rotation=30, ha="right", fontsize=8)
+        axes.set_title(f"{domain}, {widest} runs", fontsize=9)
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.tick_params("y", labelsize=8)
+        if handles := axes.get_legend_handles_labels()[0]:
+            axes.legend(handles=handles[:1], fontsize=7, frameon=False)
+    grid[0][0].set_ylabel("evaluations a second")
 
 
 def other_libraries(rows: Rows) -> None:
-    _, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
-    names = [row["algorithm"] for row in rows]
-    _error_bars(axes, range(len(rows)), [row["evaluations/s"] for row in rows], width=0.7)
-    axes.set_xticks(range(len(rows)), names, rotation=20, ha="right", fontsize=8)
-    axes.set(yscale="log", ylabel="evaluations a second")
+    _, axes = plt.subplots(figsize=(7, 0.9 + 0.32 * len(rows)), layout="constrained")
+    for place, row in enumerate(rows):
+        cell, color = row["evaluations/s"], "#0072b2" if row["algorithm"].startswith("tfsm") else "#555555"
+        # Points, because on a logarithmic axis the length of a bar says nothing.
+        axes.plot([cell["low"], cell["high"]], [place, place], color=color, linewidth=1.5)
+        axes.plot(cell["median"], place, "o", color=color, markersize=5)
+        axes.annotate(number(cell["median"]), (cell["high"], place), (6, 0), textcoords="offset points", va="center")
+    axes.set_yticks(range(len(rows)), [row["algorithm"] for row in rows])
+    axes.invert_yaxis()
+    axes.set(xscale="log", xlabel="evaluations a second")
+    axes.set_xlim(right=3 * max(row["evaluations/s"]["high"] for row in rows))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.grid(axis="x", alpha=0.25)
     axes.set_title("Gaussian-mutation GA, recurrent parity, one core", fontsize=10)
 
 
 def growth(rows: Rows) -> None:
     kinds = list(dict.fromkeys(row["grows"] for row in rows))
-    _, grid = plt.subplots(1, len(kinds), figsize=(3.2 * len(kinds), 3.2), layout="constrained", squeeze=False)
+    _, grid = plt.subplots(
+        1, len(kinds), figsize=(1 + 2.4 * len(kinds), 3.4), layout="constrained", squeeze=False, sharey=True
+    )
     for axes, kind in zip(grid[0], kinds, strict=True):
         mine = [row for row in rows if row["grows"] == kind]
         for operator in [name for name in mine[0] if name not in ("grows", "size", "empty call")]:
             points = [(row["size"], row[operator]["median"]) for row in mine if operator in row]
-            axes.plot(*zip(*points, strict=True), marker="o", markersize=3, label=operator)
-        axes.set(xscale="log", yscale="log", xlabel=kind, ylabel="ms a child of every run")
-    grid[0][0].legend(fontsize=7)
+            color = COLORS.get(operator)
+            axes.plot(*zip(*points, strict=True), marker="o", markersize=3, label=operator, color=color)
+        axes.set(xscale="log", yscale="log", xlabel=kind)
+        axes.set_xticks([row["size"] for row in mine], [f"{row['size']:,}" for row in mine], fontsize=8)
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.grid(alpha=0.25)
+    grid[0][0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    grid[0][0].set_ylabel("ms for a child of every run")
+    grid[0][-1].legend(fontsize=7, frameon=False)
 
 
 def flop_rate(rows: Rows) -> None:
-    _, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
-    series = ("tfsm", "the other way", "products", "large product")
-    for i, column in enumerate(series):
+    _, axes = plt.subplots(figsize=(9, 3.5), layout="constrained")
+    series = {"tfsm": "#0072b2", "the other way": "#56b4e9", "products": "#555555", "large product": "#bbbbbb"}
+    for i, (column, color) in enumerate(series.items()):
         places = [place + 0.2 * i for place in range(len(rows))]
-        _error_bars(axes, places, [row[column] for row in rows], width=0.2, label=column)
-    axes.set_xticks([place + 0.3 for place in range(len(rows))], [_two_lines(row) for row in rows], fontsize=6)
-    axes.set(yscale="log", ylabel="GFLOP/s")
-    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        _bars(axes, places, [row[column] for row in rows], width=0.2, label=column, color=color)
+    labels = [f"{row['network']}\n{row['what']}".replace("'s ", "'s\n") for row in rows]
+    axes.set_xticks([place + 0.3 for place in range(len(rows))], labels, fontsize=7)
+    axes.set(ylabel="GFLOP/s")
+    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 
 
 PLOTS = {
@@ -85,25 +134,19 @@ PLOTS = {
 }
 
 
-def _two_lines(row: dict[str, Any]) -> str:
-    return f"{row['network']}\n{row['what']}"
+def _limits(axes: Any, rows: Rows, places: list[float], width: float) -> None:
+    """Mark how much an operator may cost, where there is a limit; one above the axes is not to be seen."""
+    sums = {row["network"]: row["forward passes"]["median"] for row in rows if row["operator"] == "sm-g-sum"}
+    label: str | None = "limit"
+    for row, place in zip(rows, places, strict=True):
+        if row.get("limit"):
+            times, _, of_sum = row["limit"].partition(" x ")
+            most = float(times) * (sums[row["network"]] if of_sum else 1.0)
+            axes.plot([place - width / 2, place + width / 2], [most, most], color="black", linewidth=1, label=label)
+            label = None
 
 
-def _bars(rows: Rows, group: str, inner: str, column: str, label: str) -> None:
-    groups = list(dict.fromkeys(row[group] for row in rows))
-    members = list(dict.fromkeys(row[inner] for row in rows))
-    _, axes = plt.subplots(figsize=(1.5 + 1.8 * len(groups), 3.5), layout="constrained")
-    width = 0.8 / len(members)
-    for i, member in enumerate(members):
-        mine = [row for row in rows if row[inner] == member and isinstance(row[column], dict)]
-        places = [groups.index(row[group]) + width * i for row in mine]
-        _error_bars(axes, places, [row[column] for row in mine], width=width, label=member)
-    axes.set_xticks([place + 0.4 - width / 2 for place in range(len(groups))], groups, fontsize=8)
-    axes.set(yscale="log", ylabel=label)
-    axes.legend(fontsize=7)
-
-
-def _error_bars(axes: Any, places: Iterable[float], spreads: list[dict[str, float]], **style: Any) -> None:
+def _bars(axes: Any, places: Iterable[float], spreads: list[dict[str, float]], **style: Any) -> None:
     medians = [cell["median"] if cell else float("nan") for cell in spreads]
     below = [cell["median"] - cell["low"] if cell else 0.0 for cell in spreads]
     above = [cell["high"] - cell["median"] if cell else 0.0 for cell in spreads]
@@ -114,8 +157,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.plots", description=__doc__)
     parser.add_argument("results", type=Path, help="a benchmarks.json")
     parser.add_argument("folder", type=Path, nargs="?", help="where the plots go; beside the results if not given")
+    parser.add_argument("--prefix", default="", help="what the plots' names begin with")
     asked = parser.parse_args()
-    for plot in draw(asked.results, asked.folder):
+    for plot in draw(asked.results, asked.folder, asked.prefix):
         print(plot)
 
 

@@ -22,6 +22,7 @@ class Graph:
         self._inputs = tf.constant(task.inputs)
         self._shapes = [tuple(weight.shape) for weight in model.trainable_variables]
         self._step = tf.function(self._reproduced)
+        self._measure = tf.function(self._sensitivity)
 
     def reproduce(self, parent: np.ndarray) -> tuple[np.ndarray, float]:
         """Return a child and its fitness."""
@@ -41,7 +42,7 @@ class Graph:
 
     def sensitivity(self, genome: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Return the operator's sensitivity `[P]`; the direction matters for `sm-g-so` only."""
-        return tf.function(self._sensitivity)(tf.constant(genome), tf.constant(direction)).numpy()
+        return self._measure(tf.constant(genome), tf.constant(direction)).numpy()
 
     def _reproduced(self, parent: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         child = self._child(parent)

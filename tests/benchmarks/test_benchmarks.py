@@ -222,6 +222,7 @@ def test_a_plain_loop_that_computes_something_else_is_refused() -> None:
 
 def test_a_small_part_really_runs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "e", "--plots", "--out", str(tmp_path)]
+    command += ["--markdown", str(tmp_path / "tables.md")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "benchmarks.json").read_text())
@@ -231,3 +232,4 @@ def test_a_small_part_really_runs(tmp_path: Path) -> None:
     for row in found["parts"]["e"][0]["rows"]:
         assert 0 < row["tfsm"]["low"] <= row["tfsm"]["median"] <= row["tfsm"]["high"]
     assert (tmp_path / "flop_rate.png").stat().st_size > 1000
+    assert "| dense | forward |" in (tmp_path / "tables.md").read_text(encoding="utf-8")

@@ -1,0 +1,148 @@
+"""Results as Markdown, from made-up numbers; nothing is measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.__main__ import parser
+from benchmarks.arithmetic import Spread
+from benchmarks.markdown import cell, grid, main, page, pivot
+from benchmarks.results import Table, write
+from benchmarks.targets import targets
+
+META = {
+    "command": "python -m benchmarks",
+    "date": "2001-02-03T04:05:06+00:00",
+    "processor": "Abacus",
+    "cores_used": 1,
+    "cores_in_machine": 2,
+    "system": "Linux",
+    "python": "3.11.0",
+    "versions": {"tfsm": "0.1.0", "pygad": None},
+    "seconds": {"b": 10.0, "c": 20.0},
+}
+
+
+def about(median: float) -> dict[str, Any]:
+    """Return a spread as JSON has it."""
+    return {"median": median, "low": median - 1, "high": median + 1, "samples": 5}
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    speeds = [
+        {"domain": "parity", "operator": "control", "runs": runs, "evaluations/s": Spread(rate, rate, rate, 5)}
+        for runs, rate in ((20, 2000.0), (1, 100.0))
+    ]
+    others = [{"algorithm": "evosax", "tfsm, 20 runs: x": Spread(0.5, 0.4, 0.6, 5), "tfsm, 20 runs: held": False}]
+    parts = {
+        "b": [Table("whole_loop", "(b) rates", speeds, ["a note"])],
+        "c": [Table("other_libraries", "(c) others", others)],
+    }
+    write(tmp_path / "benchmarks.json", META, parts)
+    return tmp_path / "benchmarks.json"
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(None, ""), (True, "yes"), (False, "**no**"), (1302, "1,302"), (about(3.0), "3 [2, 4]")]
+)
+def test_cells_are_written_as_on_the_terminal_but_for_nothing_and_no(value: object, written: str) -> None:
+    assert cell(value) == written
+
+
+def test_a_grid_has_the_columns_that_say_something_and_numbers_to_the_right() -> None:
+    rows: list[dict[str, Any]] = [
+        {"name": "x", "rate": about(3.0), "never": None},
+        {"name": "y", "rate": None, "late": 1},
+    ]
+    assert grid(rows).splitlines() == [
+        "| name | rate | late |",
+        "| --- | ---: | ---: |",
+        "| x | 3 [2, 4] |  |",
+        "| y |  | 1 |",
+    ]
+
+
+def test_a_pivot_puts_numbers_in_order_and_names_as_they_come() -> None:
+    rows = [{"of": "a", "n": 20, "v": 2}, {"of": "a", "n": 5, "v": 1}, {"of": "b", "n": 20, "v": 3}]
+    across = pivot(rows, ("of",), "n", lambda row: row["v"])
+    assert [list(row.items()) for row in across] == [
+        [("of", "a"), ("5", 1), ("20", 2)],
+        [("of", "b"), ("5", None), ("20", 3)],
+    ]
+    assert list(pivot(rows[::-1], ("n",), "of", lambda row: row["v"])[0]) == ["n", "b", "a"]
+
+
+def test_a_page_says_where_it_was_measured_and_has_every_table_with_its_notes(results: Path) -> None:
+    lines = page(results).splitlines()
+    assert lines[0] == (
+        "`python -m benchmarks`, 30 s, 2001-02-03: Abacus, 1 core of 2, Linux; Python 3.11.0, tfsm 0.1.0."
+    )
+    assert "| domain | operator | runs = 1 | runs = 20 |" in lines
+    assert "| parity | control | 100 [100, 100] | 2,000 [2,000, 2,000] |" in lines
+    assert lines[lines.index("- a note") - 1] == ""
+    assert [line for line in lines if line.startswith("## ")] == ["## Targets", "## (b) rates", "## (c) others"]
+
+
+def test_a_target_that_is_missed_is_not_hidden(results: Path) -> None:
+    assert "| tfsm, 20 runs, beside evosax | not slower | 0.5 [0.4, 0.6] | **no** |" in page(results)
+
+
+def test_a_limit_is_held_if_every_network_keeps_it() -> None:
+    rows = [
+        {"network": network, "operator": "sm-g-sum", "forward passes": about(cost), "limit": "6", "held": cost <= 6}
+        for network, cost in (("dense", 3.0), ("deep", 7.0))
+    ]
+    (row,) = targets({"operator_cost": rows}).rows
+    assert row == {
+        "what": "cost of `sm-g-sum`",
+        "target": "at most 6 forward passes",
+        "measured": "dense 3; deep 7",
+        "held": False,
+    }
+
+
+def test_ratios_to_the_plain_loops_are_targets_of_their_own() -> None:
+    row = {
+        "domain": "parity",
+        "operator": "control",
+        "runs": 20,
+        "evaluations/s": about(9.0),
+        "target": 5,
+        "held": True,
+    }
+    row |= {"x eager": about(120.0), ">= 100": True, "x tf.function": about(4.0), ">= 5": False}
+    found = targets({"whole_loop": [row]}).rows
+    assert [(row["target"], row["held"]) for row in found] == [
+        ("at least 5 evaluations/s", True),
+        ("at least 100 times as fast", True),
+        ("at least 5 times as fast", False),
+    ]
+
+
+def test_the_command_prints_or_writes(
+    results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["markdown", str(results)])
+    main()
+    assert capsys.readouterr().out == page(results)
+    monkeypatch.setattr("sys.argv", ["markdown", str(results), str(results.with_name("tables.md"))])
+    main()
+    assert results.with_name("tables.md").read_text(encoding="utf-8") == page(results)
+
+
+def test_a_part_that_could_not_be_measured_leaves_a_page(results: Path) -> None:
+    found = json.loads(results.read_text(encoding="utf-8"))
+    failed = [{"network": "dense", "operator": "sm-r", "forward passes": "OpError: no"}]
+    found["parts"] = {"a": [{"name": "operator_cost", "title": "(a) costs", "rows": failed, "notes": []}]}
+    results.write_text(json.dumps(found), encoding="utf-8")
+    assert "| dense | OpError: no |" in page(results)
+
+
+def test_tables_are_written_if_asked_for() -> None:
+    assert parser().parse_args(["--markdown", "tables.md"]).markdown == Path("tables.md")
+    assert parser().parse_args([]).markdown is None
