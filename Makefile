@@ -58,13 +58,15 @@ unit: $(VENV)/.installed-test ## Run the tests alone
 test-slow: $(VENV)/.installed-test ## Run whole experiments as tests (about half an hour)
 	$(BIN)/pytest -m slow
 
-# PyTorch's default build for Linux brings some GB of CUDA; PIP_CONSTRAINT may name another one.
+# PyTorch's default build for Linux brings some GB of CUDA; PIP_CONSTRAINT may name another one. Where the extra cannot
+# be installed, its libraries are tried one by one: one that is not to be had here does not cost the others.
 $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 	@echo "installing tfsm and the libraries it is measured beside into $(VENV) (this may take some minutes)"
-	@$(PIP) install --quiet --disable-pip-version-check --editable '.[bench]' || { \
-		echo "the other libraries cannot be installed here: tfsm is measured without them" >&2; \
-		$(PIP) install --quiet --disable-pip-version-check --editable .; }
-	@touch $@
+	@$(PIP) install --quiet --disable-pip-version-check --editable '.[bench]' && touch $@ || { \
+		$(PIP) install --quiet --disable-pip-version-check --editable '.[plot]' || exit 1; \
+		for library in pygad evosax evotorch; do \
+			$(PIP) install --quiet --disable-pip-version-check "$$library" || \
+			echo "$$library cannot be installed here: tfsm is measured without it" >&2; done; }
 
 bench: ## Measure tfsm beside plain Keras and other libraries (about 13 minutes; QUICK=1: a minute)
 	@$(MAKE) --no-print-directory VENV=$(BENCH) $(BENCH)/.installed-bench

@@ -61,6 +61,7 @@ def _show(found: Diagnosis) -> None:
         ("compiled", f"{found.compile}: {found.why}"),
         ("evaluation", found.evaluation),
         ("runs at once", f"{found.runs_at_once}, in batches of {lanes}"),
+        ("mutation", found.operator),
         ("sensitivities", found.sensitivities),
         ("memory", f"{found.memory_mib:,.1f} MiB for populations and what is kept with them"),
         ("cores", str(found.cores)),

@@ -35,6 +35,8 @@ class Diagnosis:
     runs_at_once: int
     lanes: tuple[int, ...]
     """The widths that a batch may have, as runs end."""
+    operator: str
+    """How many runs' parents are mutated at once."""
     sensitivities: str
     memory_mib: float
     """What the runs in lock step keep, populations and all."""
@@ -58,7 +60,7 @@ def diagnose(engine: Engine) -> Diagnosis:
         slow.append(f"sm-g-abs copies the weights for each experience, because of {names}")
     if not engine.compiled_domain:
         slow.append("the domain is plain Python: every step of the loop waits for it")
-    if not plan.jit and not _mapped(program.paths):
+    if not plan.jit and not _mapped(program.paths) and not program.convolutional:
         slow.append(f"no XLA: {plan.why}")
     return Diagnosis(
         weights=engine.network.size,
@@ -67,6 +69,7 @@ def diagnose(engine: Engine) -> Diagnosis:
         evaluation="compiled with the loop" if engine.compiled_domain else "called from the loop, one step at a time",
         runs_at_once=plan.runs,
         lanes=plan.widths(),
+        operator="one run after another" if plan.one_by_one else "all runs at once",
         sensitivities="kept for a parent's next child" if engine.reuses else "measured for every child",
         memory_mib=engine.state.size_bytes / _MIB,
         cores=os.cpu_count() or 1,

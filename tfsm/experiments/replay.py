@@ -74,6 +74,7 @@ def replay(
     network = Network(past.champion(number))
     champion = tf.constant(network.genome[None], network.dtype)
     evaluate = Evaluator(domain, network, jit=past.jit)
+    evaluate.template(champion, tf.zeros([1, 2], tf.int32))
     films, tables = [], []
     for settings, mutation in operators if mutants else ():
         genomes = tf.concat([champion, _mutants(evaluate, network, domain, mutation, settings, mutants, seed)], axis=0)

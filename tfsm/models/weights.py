@@ -12,7 +12,7 @@ from tfsm.contracts import Tensor
 from tfsm.models.memory import Memory, State
 from tfsm.models.taps import Taps
 
-FEW_PLACES = 100
+FEW_PLACES = 64
 """Up to so many places a bias is added as it is, which makes a faster backward pass."""
 
 

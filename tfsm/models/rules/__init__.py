@@ -11,9 +11,9 @@ import keras
 from tfsm.contracts import Tensor
 from tfsm.models.layers import DualBiasLSTMCell
 from tfsm.models.rules.convolution import convolution, why_not_convolution
-from tfsm.models.rules.convolutional_lstm import LONGEST, convolutional_lstm, why_not_convolutional_lstm
+from tfsm.models.rules.convolutional_lstm import LONGEST_PICTURES, convolutional_lstm, why_not_convolutional_lstm
 from tfsm.models.rules.dense import dense, einsum_dense, embedding, why_not_dense, why_not_embedding
-from tfsm.models.rules.recurrent import UNROLLED_STEPS, gru, lstm, simple_rnn, why_not_recurrent
+from tfsm.models.rules.recurrent import LONGEST, gru, lstm, simple_rnn, why_not_recurrent
 from tfsm.models.weights import Weights
 
 
@@ -41,15 +41,15 @@ def rule_for(layer: object) -> Rule | None:
         layers.Dense: Rule(dense, why_not_dense),
         layers.EinsumDense: Rule(einsum_dense, why_not_dense, tapped=False),
         layers.Embedding: Rule(embedding, why_not_embedding, tapped=False),
-        layers.SimpleRNN: Rule(simple_rnn, why_not_recurrent, longest=UNROLLED_STEPS),
-        layers.LSTM: Rule(lstm, why_not_recurrent, longest=UNROLLED_STEPS),
-        layers.GRU: Rule(gru, why_not_recurrent, longest=UNROLLED_STEPS),
+        layers.SimpleRNN: Rule(simple_rnn, why_not_recurrent, longest=LONGEST),
+        layers.LSTM: Rule(lstm, why_not_recurrent, longest=LONGEST),
+        layers.GRU: Rule(gru, why_not_recurrent, longest=LONGEST),
         layers.Conv1D: Rule(convolution, why_not_convolution),
         layers.Conv2D: Rule(convolution, why_not_convolution),
         layers.Conv3D: Rule(convolution, why_not_convolution),
-        layers.ConvLSTM1D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST),
-        layers.ConvLSTM2D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST),
-        layers.ConvLSTM3D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST),
+        layers.ConvLSTM1D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST_PICTURES),
+        layers.ConvLSTM2D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST_PICTURES),
+        layers.ConvLSTM3D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST_PICTURES),
     }
     cells: dict[type, type] = {
         layers.SimpleRNNCell: layers.SimpleRNN,

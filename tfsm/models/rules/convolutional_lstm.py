@@ -19,7 +19,7 @@ from tfsm.models.weights import Weights
 UNROLLED_STEPS = 4
 """Fewer than of other recurrent layers: XLA takes long to compile the backward pass of many, and fuses it badly."""
 
-LONGEST = 64
+LONGEST_PICTURES = 64
 """XLA was faster up to here in every measurement; nothing longer was measured."""
 
 

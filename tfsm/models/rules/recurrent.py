@@ -16,6 +16,9 @@ from tfsm.models.weights import Weights
 UNROLLED_STEPS = 16
 """Sequences up to this length are unrolled; longer ones run in a loop, which compiles faster."""
 
+LONGEST = 400
+"""XLA was faster than a plain graph up to here in every measurement; nothing longer was measured."""
+
 Step = Callable[..., State]
 """From what is known of a time beforehand, the state and the weights that a step multiplies by, to the next state."""
 

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+pytest.importorskip("pygame")
+
+DOUBLE = "tests.domains.ple.double"
+MODULES = ("", ".games", ".games.base", ".games.base.pygamewrapper", ".games.catcher", ".games.raycastmaze")
+
+
+@pytest.fixture
+def nothing() -> Iterator[None]:
+    """Let `ple` not have been imported, and keep what a test imports by that name to the test."""
+    before = _forget()
+    yield
+    _forget()
+    sys.modules.update(before)
+
+
+@pytest.fixture
+def double(nothing: None) -> None:
+    """Let `ple` be the double."""
+    sys.modules.update({f"ple{name}": importlib.import_module(f"{DOUBLE}{name}") for name in MODULES})
+
+
+@pytest.fixture(params=["double", "real"])
+def ple(request: pytest.FixtureRequest) -> str:
+    """Let `ple` be the double, then the real one where it is installed."""
+    if request.param == "double":
+        request.getfixturevalue("double")
+    elif importlib.util.find_spec("ple") is None:
+        pytest.skip("ple is not installed: it comes from the source of ntasfi/PyGame-Learning-Environment")
+    return str(request.param)
+
+
+def _forget() -> dict[str, ModuleType]:
+    names = [name for name in sys.modules if name.partition(".")[0] == "ple"]
+    return {name: sys.modules.pop(name) for name in names}

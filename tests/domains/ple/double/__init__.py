@@ -1,0 +1,11 @@
+"""A double of ple: the same interface, with games small enough to know how they go."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+
+from tests.domains.ple.double.environment import PLE
+
+__all__ = ["PLE"]

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import pygame
+import pytest
+
+import tfsm
+from tests.contracts import test_domains as contracts
+from tests.domains.ple.double.games.catcher import FALL
+from tfsm.models.network import Network
+from tfsm.registry import Entry
+from tfsm_ple.domain import Ple
+
+CONTRACTS: list[Callable[[Entry], None]] = [
+    functools.partial(check, bad=np.nan) if "broken" in name else check
+    for name, check in vars(contracts).items()
+    if name.startswith("test_")
+]
+QUICK: dict[str, Any] = {"frames": 120, "remembered": 6}
+
+
+def seeds(count: int, first: int = 0) -> np.ndarray:
+    return np.array([[first + i, -i] for i in range(count)], np.int32)
+
+
+def genomes(network: Network, count: int) -> np.ndarray:
+    return (0.7 * np.random.default_rng(2).standard_normal((count, network.size))).astype(np.float32)
+
+
+def good_player() -> keras.Model:
+    """Go to where the fruit is, and stand still under it: the inputs are fruit_x, fruit_y, player_vel, player_x."""
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    towards_left = [-1.0, 0.0, 1.5, 1.0]
+    kernel = np.stack([towards_left, np.negative(towards_left), np.zeros(4)], axis=1)
+    model.set_weights([kernel, np.array([0.0, 0.0, 0.03])])
+    return model
+
+
+@pytest.mark.parametrize("check", CONTRACTS, ids=lambda check: getattr(check, "func", check).__name__[5:])
+@pytest.mark.parametrize("observation", ["state", "pixels"])
+def test_the_contract_of_domains_is_kept(ple: str, observation: Any, check: Callable[[Entry], None]) -> None:
+    domain = Ple(observation=observation, side=20, **QUICK)
+    check(
+        Entry(
+            kind="domain",
+            name="ple",
+            target="tfsm_ple.domain:Ple",
+            description="",
+            options=None,
+            plugin="tfsm-ple",
+            distribution=ple,
+            part=domain,
+        )
+    )
+
+
+@pytest.mark.usefixtures("ple")
+@pytest.mark.parametrize("observation", ["state", "pixels"])
+def test_an_episode_depends_on_genome_and_seed_alone(observation: Any) -> None:
+    domain = Ple(observation=observation, side=20, episodes=2, **QUICK)
+    network = Network(domain.network())
+    own, seed = genomes(network, 5), seeds(5)
+    together = domain.evaluate(network, own, seed)
+    again = domain.evaluate(network, own[::-1], seed[::-1])
+    for mine, theirs in zip(together, again, strict=True):
+        np.testing.assert_array_equal(mine, np.asarray(theirs)[::-1])
+    for b in range(5):
+        alone = domain.evaluate(network, own[b : b + 1], seed[b : b + 1])
+        for mine, theirs in zip(alone, together, strict=True):
+            np.testing.assert_array_equal(mine[0], theirs[b])
+    other = domain.evaluate(network, own, seeds(5, first=70))
+    assert (other.experience != together.experience).any()
+
+
+@pytest.mark.usefixtures("ple")
+def test_a_player_who_goes_to_the_fruit_is_better_than_one_who_stands_still() -> None:
+    domain = Ple(hold=2, episodes=3, frames=400, threshold=2.0)
+    network = Network(good_player())
+    still = np.zeros_like(network.genome)
+    still[-1] = 1.0
+    found = domain.evaluate(network, np.stack([network.genome, still]), seeds(2))
+    assert found.fitness[0] > 2.0 > found.fitness[1]
+    assert found.solved.tolist() == [True, False]
+    assert found.behavior[0, 1] > found.behavior[1, 1]
+    np.testing.assert_array_equal(found.behavior[:, 0], found.fitness)
+
+
+@pytest.mark.usefixtures("double")
+@pytest.mark.parametrize(("threshold", "solved"), [(None, False), (9.5, True), (10.0, True), (10.5, False)])
+def test_a_good_player_catches_every_fruit(threshold: float | None, solved: bool) -> None:
+    domain = Ple(hold=2, frames=10 * FALL + 5, threshold=threshold, remembered=2 * FALL)
+    network = Network(good_player())
+    found = domain.evaluate(network, network.genome[None], seeds(1))
+    assert found.fitness.tolist() == [10.0]
+    assert found.solved.tolist() == [solved]
+    assert found.behavior.tolist() == [[10.0, 10 * FALL + 5]], "frames are counted one by one, whatever is held"
+    heights = found.experience[0, :, 1] * 24
+    assert set(np.round(heights)) == set(range(0, FALL, 2)), "inputs of all moments are remembered"
+
+
+@pytest.mark.usefixtures("double")
+def test_a_short_episode_is_remembered_more_than_once() -> None:
+    domain = Ple(frames=3, hold=1, remembered=6)
+    network = Network(good_player())
+    found = domain.evaluate(network, network.genome[None], seeds(1))
+    np.testing.assert_array_equal(np.round(found.experience[0, :, 1] * 24), [0, 0, 1, 1, 2, 2])
+
+
+@pytest.mark.usefixtures("double")
+def test_pixels_are_kept_as_bytes_and_shown_as_numbers_up_to_one() -> None:
+    domain = Ple(observation="pixels", side=24, hold=1, **QUICK)
+    network = Network(domain.network())
+    kept = domain.evaluate(network, genomes(network, 2), seeds(2)).experience
+    assert (kept.dtype, kept.shape, kept.max()) == (np.uint8, (2, 6, 24, 24), 255)
+    shown = np.asarray(domain.observe(kept))
+    assert (shown.shape, shown.max()) == ((2, 6, 24, 24, 1), 1.0)
+
+
+@pytest.mark.usefixtures("ple")
+def test_the_film_is_the_episode_that_was_evaluated() -> None:
+    domain = Ple(hold=2, episodes=2, **QUICK)
+    network = Network(good_player())
+    found = Ple(hold=2, **QUICK).evaluate(network, network.genome[None], seeds(1))
+    film = domain.film(network, np.stack([network.genome, 0 * network.genome]), seeds(2))
+    assert len(film) == found.behavior[0, 1]
+    assert film.rate == 30
+    first, last = film.frame(0), film.frame(len(film) - 1)
+    assert first.dtype == last.dtype == np.uint8
+    assert first.shape == last.shape
+    assert (first != last).any()
+    assert max(first.shape) >= 256, "a small screen is made larger"
+    for picture in (first, film.still()):
+        assert picture.ndim == 3
+        assert picture.shape[0] % 2 == picture.shape[1] % 2 == 0, "video formats want even sizes"
+    assert not pygame.display.get_init()
+    again = domain.film(network, network.genome[None], seeds(1))
+    np.testing.assert_array_equal(again.frame(len(film) - 1), last)
+
+
+@pytest.mark.usefixtures("double")
+def test_a_player_who_gives_nonsense_is_broken_and_has_a_film_of_the_start() -> None:
+    domain = Ple(**QUICK)
+    network = Network(good_player())
+    nonsense = np.full_like(network.genome, np.nan)
+    found = domain.evaluate(network, np.stack([nonsense, network.genome]), seeds(2))
+    assert np.isnan(found.fitness).tolist() == [True, False]
+    assert len(domain.film(network, nonsense[None], seeds(1))) == 1
+
+
+@pytest.mark.usefixtures("double")
+def test_a_domain_that_has_played_pickles_compares_and_hashes() -> None:
+    domain = Ple(game="Snake", frames=5)
+    network = Network(domain.network())
+    domain.evaluate(network, genomes(network, 1), seeds(1))
+    again = pickle.loads(pickle.dumps(domain))
+    assert again == domain
+    assert hash(again) == hash(domain)
+
+
+@pytest.mark.usefixtures("double")
+def test_evolution_finds_a_better_player() -> None:
+    # Several short episodes: who is lucky in one of them is not taken for good.
+    domain = Ple(frames=3 * FALL, hold=4, episodes=4, remembered=8, threshold=3.0)
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    chance = domain.evaluate(Network(model), genomes(Network(model), 16), seeds(16, first=500)).fitness.mean()
+    options: dict[str, Any] = {"evaluations": 300, "population": 20, "seed": 2, "max_change": 1.0}
+    result = tfsm.evolve(domain, model, mutation="sm-g-abs", intensity=0.3, **options)
+    network = Network(result.champion())
+    own = np.repeat(network.genome[None], 16, axis=0)
+    after = domain.evaluate(network, own, seeds(16, first=500)).fitness.mean()
+    assert result.solved == 1
+    assert after > chance + 2.0
