@@ -11,12 +11,21 @@ import tensorflow as tf
 from tfsm.contracts import Evaluation, Film, Nest, Tensor
 from tfsm.models.network import Network
 from tfsm_pixelmaze.drawing import PixelFilm, endpoints
-from tfsm_pixelmaze.layout import Layout, Square, read_layout
+from tfsm_pixelmaze.layout import Layout, Square, points, read_layout
 from tfsm_pixelmaze.networks import SIZE, convolutional_lstm, stacked_conv_lstm
 from tfsm_pixelmaze.options import FirstPersonOptions
 from tfsm_pixelmaze.raycast import Pose, begin, draw, move, view, walls_of
 
 DEPTH = 8
+
+
+class Done(NamedTuple):
+    """What B agents have achieved."""
+
+    touched: Tensor
+    """`[B, rows, columns]`, which squares they were ever on."""
+    progress: Tensor
+    """`[B]`, how far along the path's walk they came, one square after the other."""
 
 
 class Walk(NamedTuple):
@@ -26,8 +35,7 @@ class Walk(NamedTuple):
     """`[B, decisions, 3]`: x, y and heading, where the network was asked."""
     end: Tensor
     """`[B, 2]`"""
-    touched: Tensor
-    """`[B, rows, columns]`, which squares they were ever on."""
+    done: Done
     sound: Tensor
     """`[B]`, whether all outputs were numbers."""
     trail: Tensor
@@ -52,6 +60,10 @@ class FirstPersonMaze:
         self.walls = walls_of(self.layout)
         path = [[Square(r, c) in self.layout.path for c in range(self.layout.width)] for r in range(self.layout.height)]
         self.path: np.ndarray = np.array(path)
+        # Of each square of the walk a map with it alone; then an empty one, once all are behind.
+        self._due = np.zeros([len(self.layout.walk()) + 1, *self.path.shape], bool)
+        for number, square in enumerate(self.layout.walk()):
+            self._due[number, square.row, square.column] = True
 
     def network(self) -> keras.Model:
         """Return the paper's network for this task, or the one that was asked for."""
@@ -62,7 +74,10 @@ class FirstPersonMaze:
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let each of genomes `[B, P]` walk."""
         walk = self.walk(network, genomes)
-        count = tf.reduce_sum(tf.cast(walk.touched & self.path, tf.float32), axis=[1, 2])
+        if self.options.scoring == "progress":
+            count = tf.cast(tf.gather(points(self.layout.walk()), walk.done.progress), tf.float32)
+        else:
+            count = tf.reduce_sum(tf.cast(walk.done.touched & self.path, tf.float32), axis=[1, 2])
         return Evaluation(
             tf.where(walk.sound, count, float("nan")),
             tf.equal(count, float(self.path.sum())),
@@ -82,35 +97,34 @@ class FirstPersonMaze:
         see = tf.function(self._seen, jit_compile=True, autograph=False)
         go = tf.function(self._held, jit_compile=True, autograph=False)
 
-        def decide(
-            t: Tensor, here: Tensor, touched: Tensor, sound: Tensor, state: Nest, *kept: tf.TensorArray
-        ) -> tuple[Tensor, Tensor, Tensor, Tensor, Nest, tf.TensorArray, tf.TensorArray]:
+        def decide(t: Tensor, here: Tensor, done: Done, sound: Tensor, state: Nest, *kept: tf.TensorArray) -> Any:
             past, every = kept
             outputs, state = step(see(here), state)
             sound &= tf.reduce_all(tf.math.is_finite(outputs), axis=-1)
             past = past.write(t, here)
-            track, touched = go(here, tf.argmax(outputs, axis=-1, output_type=tf.int32), touched, t * options.hold)
+            action = tf.argmax(outputs, axis=-1, output_type=tf.int32)
+            track, done = go(here, action, done, t * options.hold)
             every = every.write(t, track) if trail else every
-            return t + 1, track[:, -1], touched, sound, state, past, every
+            return t + 1, track[:, -1], done, sound, state, past, every
 
         start = _packed(begin(self.layout, count))
         first = (
             tf.constant(0),
             start,
-            self._on(start),
+            Done(self._on(start), tf.ones([count], tf.int32)),
             tf.ones([count], tf.bool),
             step.start,
             tf.TensorArray(tf.float64, self.decisions, element_shape=[count, 3]),
             tf.TensorArray(tf.float64, self.decisions if trail else 0, element_shape=[count, options.hold, 3]),
         )
-        _, here, touched, sound, _, past, every = tf.while_loop(
+        _, here, done, sound, _, past, every = tf.while_loop(
             lambda t, *_: t < self.decisions, decide, first, maximum_iterations=self.decisions
         )
         track = tf.zeros([count, 0, 3], tf.float64)
         if trail:
             walked = tf.reshape(tf.transpose(every.stack(), [1, 0, 2, 3]), [count, -1, 3])
             track = tf.concat([start[:, None], walked[:, : options.frames]], axis=1)
-        return Walk(tf.transpose(past.stack(), [1, 0, 2]), here[:, :2], touched, sound, track)
+        return Walk(tf.transpose(past.stack(), [1, 0, 2]), here[:, :2], done, sound, track)
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
         """Film agents; what the first one sees is shown beside the map."""
@@ -127,15 +141,18 @@ class FirstPersonMaze:
     def _seen(self, poses: Tensor) -> Tensor:
         return view(self.walls, None, poses[..., :2], poses[..., 2])[..., None]
 
-    def _held(self, here: Tensor, action: Tensor, touched: Tensor, frame: Tensor) -> tuple[Tensor, Tensor]:
+    def _held(self, here: Tensor, action: Tensor, done: Done, frame: Tensor) -> tuple[Tensor, Done]:
         """Do the same for as many frames as an action is held; return the poses `[B, hold, 3]` and what was touched."""
         track = []
         for i in range(self.options.hold):
             moved = _packed(move(self.walls, Pose(here[:, :2], here[:, 2]), action))
             here = tf.where(frame + i < self.options.frames, moved, here)
-            touched |= self._on(here)
+            on = self._on(here)
+            # One square a frame: no step is longer than a third of one.
+            next_one = tf.reduce_any(on & tf.gather(self._due, done.progress), axis=[1, 2])
+            done = Done(done.touched | on, done.progress + tf.cast(next_one, tf.int32))
             track.append(here)
-        return tf.stack(track, axis=1), touched
+        return tf.stack(track, axis=1), done
 
     def _on(self, here: Tensor) -> Tensor:
         column, row = tf.unstack(tf.cast(tf.floor(here[:, :2]), tf.int32), axis=-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -66,6 +67,11 @@ class Layout:
         There is no shorter one where the path is a line; where it has branches, there may be.
         """
         return _walk(self)
+
+
+def points(walk: Sequence[Square]) -> list[int]:
+    """Return how many different squares there are among the first 0, 1, 2, ... of a walk."""
+    return [len(set(walk[:count])) for count in range(len(walk) + 1)]
 
 
 def read_layout(file: str | None, steps: int | None = None) -> Layout:

@@ -9,6 +9,7 @@ from annotated_types import Ge
 from typing_extensions import Doc
 
 Kind = Literal["lstm", "convlstm"]
+Scoring = Literal["touched", "progress"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +17,10 @@ class PixelMazeOptions:
     """What both mazes have."""
 
     maze: Annotated[str | None, Doc("a maze file of your own; none: the default maze")] = None
+    scoring: Annotated[
+        Scoring,
+        Doc("a point for each square of the path; touched: in whatever order, progress: only in the path's own"),
+    ] = "touched"
     network: Annotated[
         Kind, Doc("lstm: the paper's convolutions and LSTM layers; convlstm: a stack of ConvLSTM2D layers")
     ] = "lstm"

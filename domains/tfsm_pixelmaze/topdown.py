@@ -28,6 +28,8 @@ class Walk(NamedTuple):
     """`[B, steps + 1]`: where they were before each move and after the last."""
     touched: Tensor
     """`[B, S]`, which squares they were ever on."""
+    progress: Tensor
+    """`[B]`, how far along the path's walk they came, one square after the other."""
     sound: Tensor
     """`[B]`, whether all outputs were numbers."""
 
@@ -56,7 +58,10 @@ class TopdownMaze:
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let each of genomes `[B, P]` walk."""
         walk = self.walk(network, genomes)
-        count = tf.reduce_sum(tf.cast(walk.touched & self.ground.on_path, tf.float32), axis=-1)
+        if self.options.scoring == "progress":
+            count = tf.cast(tf.gather(self.ground.points, walk.progress), tf.float32)
+        else:
+            count = tf.reduce_sum(tf.cast(walk.touched & self.ground.on_path, tf.float32), axis=-1)
         places = tf.constant([(s.column + 0.5, s.row + 0.5) for s in self.ground.squares], tf.float32)
         return Evaluation(
             tf.where(walk.sound, count, float("nan")),
@@ -81,20 +86,24 @@ class TopdownMaze:
         on_square = tf.eye(len(ground.squares), dtype=tf.bool)
 
         def move(
-            t: Tensor, here: Tensor, touched: Tensor, sound: Tensor, state: Nest, past: tf.TensorArray
-        ) -> tuple[Tensor, Tensor, Tensor, Tensor, Nest, tf.TensorArray]:
+            t: Tensor, here: Tensor, touched: Tensor, progress: Tensor, sound: Tensor, state: Nest, past: tf.TensorArray
+        ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Nest, tf.TensorArray]:
             outputs, state = step(tf.gather(ground.view, here), state)
             action = tf.argmax(outputs, axis=-1, output_type=tf.int32)
             past = past.write(t, here)
             here = tf.gather_nd(ground.after, tf.stack([here, action], axis=-1))
             sound &= tf.reduce_all(tf.math.is_finite(outputs), axis=-1)
-            return t + 1, here, touched | tf.gather(on_square, here), sound, state, past
+            progress += tf.cast(tf.equal(here, tf.gather(due, progress)), tf.int32)
+            return t + 1, here, touched | tf.gather(on_square, here), progress, sound, state, past
 
-        start = tf.fill([count], ground.start)
+        due = tf.constant([*ground.walk, -1])  # nothing, once all are behind
+        start, one = tf.fill([count], ground.start), tf.ones([count], tf.int32)
         past = tf.TensorArray(tf.int32, steps + 1, element_shape=[count])
-        first = (tf.constant(0), start, tf.gather(on_square, start), tf.ones([count], tf.bool), step.start, past)
-        _, here, touched, sound, _, past = tf.while_loop(lambda t, *_: t < steps, move, first, maximum_iterations=steps)
-        return Walk(tf.transpose(past.write(steps, here).stack()), touched, sound)
+        first = (tf.constant(0), start, tf.gather(on_square, start), one, tf.equal(one, 1), step.start, past)
+        _, here, touched, progress, sound, _, past = tf.while_loop(
+            lambda t, *_: t < steps, move, first, maximum_iterations=steps
+        )
+        return Walk(tf.transpose(past.write(steps, here).stack()), touched, progress, sound)
 
     def _pictures(self) -> Tensor:
         return tf.constant(self.ground.views[..., None])

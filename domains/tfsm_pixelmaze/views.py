@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tfsm_pixelmaze.layout import Layout, Square
+from tfsm_pixelmaze.layout import Layout, Square, points
 
 BLOCK: Final = 21
 """Pixels of a square."""
@@ -32,6 +32,10 @@ class Ground:
     on_path: np.ndarray
     """`[S]`, whether a square is on the hidden path."""
     start: int
+    walk: np.ndarray
+    """The squares of the path, in its order."""
+    points: np.ndarray
+    """What the first 0, 1, 2, ... of these are worth."""
 
     @property
     def goals(self) -> int:
@@ -56,6 +60,8 @@ def ground_of(layout: Layout) -> Ground:
         np.array(after, np.int32),
         np.array([square in layout.path for square in squares]),
         number[layout.start],
+        np.array([number[square] for square in layout.walk()], np.int32),
+        np.array(points(layout.walk()), np.int32),
     )
 
 

@@ -115,6 +115,20 @@ def test_whoever_walks_the_path_solves_the_first_person_maze_and_nobody_else() -
     np.testing.assert_allclose(found.experience[0, 0], [1.5, 1.5, 0.0])
 
 
+def test_progress_counts_the_path_in_its_order_alone() -> None:
+    above, inside = TopdownMaze(scoring="progress"), FirstPersonMaze(scoring="progress")
+    path = moves_of(above)
+    down_first = [2, 2, 2, 2, 0, 0, 0, 0, *path[:28]]  # to the end of the path, back, and then along it
+    network: Any = Scripted(path, path[:-1], down_first, [1] * 40, steps=40, idle=4)
+    found = above.evaluate(network, network.genomes, SEED)
+    assert found.fitness.numpy().tolist() == [33.0, 32.0, 29.0, 7.0]
+    assert found.solved.numpy().tolist() == [True, False, False, False]
+    touched = TopdownMaze().evaluate(network, network.genomes, SEED)
+    assert touched.fitness.numpy().tolist() == [33.0, 32.0, 30.0, 7.0]
+    network = Scripted(actions_of(inside), [], [FORWARD] * 100, steps=100, idle=NONE)
+    assert inside.evaluate(network, network.genomes, SEED).fitness.numpy().tolist() == [33.0, 1.0, 7.0]
+
+
 def test_frames_that_do_not_fill_a_decision_are_cut_off(tmp_path: Path) -> None:
     (tmp_path / "maze.txt").write_text("########\n#S++++E#\n########\n")
     whole, cut = (FirstPersonMaze(maze=str(tmp_path / "maze.txt"), frames=frames) for frames in (20, 18))

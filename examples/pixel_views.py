@@ -1,0 +1,68 @@
+"""Draw what there is to see in the pixel mazes: the map, views from above, and frames in first person.
+
+    python examples/pixel_views.py --out views.png [--maze FILE]
+
+Needs matplotlib and pygame (`pip install 'tfsm[plot,replay]'`).
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import tensorflow as tf
+from matplotlib.axes import Axes
+
+from tfsm_pixelmaze.drawing import canvas_of
+from tfsm_pixelmaze.first_person import FirstPersonMaze
+from tfsm_pixelmaze.layout import Square
+from tfsm_pixelmaze.raycast import draw
+from tfsm_pixelmaze.topdown import TopdownMaze
+
+ABOVE = {
+    "the start": Square(1, 1),
+    "an intersection": Square(3, 5),
+    "in between": Square(3, 4),
+    "at a wall": Square(1, 4),
+}
+POSES = {
+    "at the start": (1.5, 1.5, 0.0),
+    "a right turn ahead": (6.5, 1.5, 0.0),
+    "at an angle": (7.5, 3.5, 130.0),
+    "near a wall": (1.5, 1.5, 180.0),
+}
+"""x and y in squares, and the heading in degrees, clockwise on the map."""
+
+
+def main() -> None:
+    """Draw three rows of pictures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--maze", help="a maze file; the default maze unless given")
+    arguments = parser.parse_args()
+    above, inside = TopdownMaze(maze=arguments.maze), FirstPersonMaze(maze=arguments.maze)
+    figure = plt.figure(figsize=(11, 4.6), layout="constrained")
+    plan, views = figure.subfigures(1, 2, width_ratios=[1, 2])
+    show(plan.subplots(), canvas_of(above.layout).image(), f"{len(above.layout.path)} squares to touch")
+    panels = views.subplots(2, 4)
+    ground = above.ground
+    for axes, (title, square) in zip(panels[0], ABOVE.items(), strict=True):
+        show(axes, ground.views[ground.view[ground.squares.index(square)]], title)
+    poses = tf.constant(list(POSES.values()), tf.float64)
+    frames = draw(inside.walls, None, poses[:, :2], poses[:, 2]).numpy()
+    for axes, title, frame in zip(panels[1], POSES, frames, strict=True):
+        show(axes, frame / 255.0, title)
+    figure.savefig(arguments.out, dpi=110)
+
+
+def show(axes: Axes, picture: object, title: str) -> None:
+    """Show a picture under its title."""
+    axes.imshow(picture, cmap="gray", vmin=0, vmax=1)  # type: ignore[arg-type]
+    axes.set_title(title, fontsize=10)
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+if __name__ == "__main__":
+    main()
