@@ -15,6 +15,8 @@ Points = np.ndarray
 
 PAPER: Final[Colour] = (252, 252, 250)
 INK: Final[Colour] = (38, 38, 46)
+EARLY: Final[Colour] = (250, 200, 90)
+LATE: Final[Colour] = (60, 20, 110)
 SHARP: Final = 3
 """Drawn so many times too large, then made smaller: smooth edges."""
 
@@ -73,6 +75,13 @@ class Canvas:
         for place in self._pixels(points):
             self._pygame.draw.circle(layer, (*colour, alpha), place, radius * self._scale)
         self._surface.blit(layer, (0, 0))
+
+    def populations(self, evaluations: Points, places: Points, radius: float) -> None:
+        """Draw populations `[T, N, 2]` after so many evaluations `[T]` as dots, the later the darker, and say so."""
+        for shade, population in zip(np.linspace(0.0, 1.0, len(evaluations)), places, strict=True):
+            red, green, blue = ((1 - shade) * np.array(EARLY) + shade * np.array(LATE)).round().astype(int).tolist()
+            self.dots(population, (red, green, blue), radius, 110)
+        self.words(f"{int(evaluations[0]):,} (light) to {int(evaluations[-1]):,} evaluations (dark)")
 
     def words(self, words: str) -> None:
         """Write above everything."""

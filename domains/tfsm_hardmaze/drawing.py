@@ -18,8 +18,6 @@ ROBOT: Final[Colour] = (0, 90, 170)
 BEAM: Final[Colour] = (120, 170, 215)
 ARRIVES: Final[Colour] = (0, 140, 110)
 FAILS: Final[Colour] = (190, 120, 150)
-EARLY: Final[Colour] = (250, 200, 90)
-LATE: Final[Colour] = (60, 20, 110)
 
 
 def canvas_of(maze: Maze) -> Canvas:
@@ -104,8 +102,5 @@ class MazeFilm:
 def endpoints(maze: Maze, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Draw where populations `[T, N, 2]` ended, the later the darker."""
     canvas = canvas_of(maze)
-    for shade, population in zip(np.linspace(0.0, 1.0, len(evaluations)), places, strict=True):
-        red, green, blue = ((1 - shade) * np.array(EARLY) + shade * np.array(LATE)).round().astype(int).tolist()
-        canvas.dots(population, (red, green, blue), 1.1, 110)
-    canvas.words(f"{int(evaluations[0]):,} (light) to {int(evaluations[-1]):,} evaluations (dark)")
+    canvas.populations(evaluations, places, 1.1)
     return canvas.image()

@@ -18,8 +18,6 @@ AGENT: Final[Colour] = (0, 90, 170)
 GOAL: Final[Colour] = (213, 94, 0)
 SOLVES: Final[Colour] = (0, 140, 110)
 FAILS: Final[Colour] = (190, 120, 150)
-EARLY: Final[Colour] = (250, 200, 90)
-LATE: Final[Colour] = (60, 20, 110)
 
 
 @dataclass(frozen=True)
@@ -112,11 +110,7 @@ def canvas_of(layout: Layout) -> Canvas:
 def endpoints(layout: Layout, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Draw where populations `[T, N, 2]` ended, the later the darker; dots are strewn over their squares."""
     canvas = canvas_of(layout)
-    strewn = np.random.default_rng(0)
-    for shade, population in zip(np.linspace(0.0, 1.0, len(evaluations)), places, strict=True):
-        red, green, blue = ((1 - shade) * np.array(EARLY) + shade * np.array(LATE)).round().astype(int).tolist()
-        canvas.dots(population + strewn.uniform(-0.3, 0.3, population.shape), (red, green, blue), 0.05, 110)
-    canvas.words(f"{int(evaluations[0]):,} (light) to {int(evaluations[-1]):,} evaluations (dark)")
+    canvas.populations(evaluations, places + np.random.default_rng(0).uniform(-0.3, 0.3, places.shape), 0.05)
     return canvas.image()
 
 
