@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import keras
@@ -11,7 +12,7 @@ import tensorflow as tf
 from tfsm.contracts import Evaluation, Film, Nest, Tensor
 from tfsm.models.network import Network
 from tfsm_pixelmaze.drawing import PixelFilm, endpoints
-from tfsm_pixelmaze.layout import Layout, Square, points, read_layout
+from tfsm_pixelmaze.layout import Layout, points, read_layout
 from tfsm_pixelmaze.networks import SIZE, convolutional_lstm, stacked_conv_lstm
 from tfsm_pixelmaze.options import FirstPersonOptions
 from tfsm_pixelmaze.raycast import Pose, begin, draw, move, view, walls_of
@@ -42,6 +43,7 @@ class Walk(NamedTuple):
     """`[B, frames + 1, 3]`: every pose, if asked for; else of no frames."""
 
 
+@dataclass(frozen=True, init=False)
 class FirstPersonMaze:
     """Walk along a path that is not seen; fitness is how many of its squares were touched, solved is all of them.
 
@@ -52,18 +54,29 @@ class FirstPersonMaze:
     compiled: ClassVar[bool] = True
     behavior_names: ClassVar[tuple[str, ...]] = ("x", "y")
 
+    options: FirstPersonOptions
+    layout: Layout = field(repr=False, compare=False)
+    walls: np.ndarray = field(repr=False, compare=False)
+    path: np.ndarray = field(repr=False, compare=False)
+    due: np.ndarray = field(repr=False, compare=False)
+    """Of each square of the walk a map with it alone; then an empty one, once all are behind."""
+
     def __init__(self, **options: Any) -> None:
-        self.options = FirstPersonOptions(**options)
-        self.decisions = -(-self.options.frames // self.options.hold)
-        # A square takes three frames at least, and a turn of a right angle eight.
-        self.layout: Layout = read_layout(self.options.maze, self.options.frames // 3)
-        self.walls = walls_of(self.layout)
-        path = [[Square(r, c) in self.layout.path for c in range(self.layout.width)] for r in range(self.layout.height)]
-        self.path: np.ndarray = np.array(path)
-        # Of each square of the walk a map with it alone; then an empty one, once all are behind.
-        self._due = np.zeros([len(self.layout.walk()) + 1, *self.path.shape], bool)
-        for number, square in enumerate(self.layout.walk()):
-            self._due[number, square.row, square.column] = True
+        given = FirstPersonOptions(**options)
+        # A square takes three frames at least.
+        layout = read_layout(given.maze, given.frames // 3)
+        walls, walk = walls_of(layout), layout.walk()
+        due = np.zeros([len(walk) + 1, *walls.shape], bool)
+        for number, square in enumerate(walk):
+            due[number, square.row, square.column] = True
+        found = {"options": given, "layout": layout, "walls": walls, "path": due.any(axis=0), "due": due}
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def decisions(self) -> int:
+        """How often the network is asked."""
+        return -(-self.options.frames // self.options.hold)
 
     def network(self) -> keras.Model:
         """Return the paper's network for this task, or the one that was asked for."""
@@ -149,7 +162,7 @@ class FirstPersonMaze:
             here = tf.where(frame + i < self.options.frames, moved, here)
             on = self._on(here)
             # One square a frame: no step is longer than a third of one.
-            next_one = tf.reduce_any(on & tf.gather(self._due, done.progress), axis=[1, 2])
+            next_one = tf.reduce_any(on & tf.gather(self.due, done.progress), axis=[1, 2])
             done = Done(done.touched | on, done.progress + tf.cast(next_one, tf.int32))
             track.append(here)
         return tf.stack(track, axis=1), done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import keras
@@ -34,6 +35,7 @@ class Walk(NamedTuple):
     """`[B]`, whether all outputs were numbers."""
 
 
+@dataclass(frozen=True, init=False)
 class TopdownMaze:
     """Walk along a path that is not seen; fitness is how many of its squares were touched, solved is all of them.
 
@@ -44,10 +46,15 @@ class TopdownMaze:
     compiled: ClassVar[bool] = True
     behavior_names: ClassVar[tuple[str, ...]] = ("x", "y")
 
+    options: TopdownOptions
+    layout: Layout = field(repr=False, compare=False)
+    ground: Ground = field(repr=False, compare=False)
+
     def __init__(self, **options: Any) -> None:
-        self.options = TopdownOptions(**options)
-        self.layout: Layout = read_layout(self.options.maze, self.options.steps)
-        self.ground: Ground = ground_of(self.layout)
+        given = TopdownOptions(**options)
+        layout = read_layout(given.maze, given.steps)
+        for name, value in {"options": given, "layout": layout, "ground": ground_of(layout)}.items():
+            object.__setattr__(self, name, value)
 
     def network(self) -> keras.Model:
         """Return the paper's network for this task, or the one that was asked for."""

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tests.contracts.parts import entries, genomes_for, network_of, no_global_randomness, part, seeds
 from tfsm.contracts import Evaluation
+from tfsm.kernels.frames import dense
 from tfsm.models.network import Network
 from tfsm.registry import Entry
 
@@ -83,7 +84,7 @@ def test_what_is_observed_can_be_shown_to_the_network(entry: Entry) -> None:
     genomes = genomes_for(network, B)
     found = evaluated(entry, genomes, seeds(B))
     seen = domain.observe(tf.nest.map_structure(tf.convert_to_tensor, found.experience))
-    for leaf, wanted in zip(tf.nest.flatten(seen), network.model.inputs, strict=True):
+    for leaf, wanted in zip(tf.nest.flatten(dense(seen)), network.model.inputs, strict=True):
         assert leaf.shape[0] in (1, B)
         assert all(want in (None, have) for want, have in zip(wanted.shape[1:], leaf.shape[2:], strict=True))
         assert np.isfinite(leaf).all()

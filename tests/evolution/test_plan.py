@@ -27,7 +27,8 @@ def dense() -> keras.Model:
     [
         ([LAYERS.Dense(4)], (3,), True),
         ([LAYERS.SimpleRNN(4)], (4, 1), True),
-        ([LAYERS.SimpleRNN(4)], (40, 1), False),
+        ([LAYERS.SimpleRNN(4)], (40, 1), True),
+        ([LAYERS.SimpleRNN(4)], (401, 1), False),
         ([LAYERS.SimpleRNN(4)], (None, 1), False),
         ([LAYERS.Conv2D(4, 3), LAYERS.GlobalAveragePooling2D()], (8, 8, 1), False),
         ([LAYERS.ConvLSTM2D(2, 3)], (4, 6, 6, 1), True),

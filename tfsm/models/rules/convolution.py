@@ -10,6 +10,8 @@ from tfsm.contracts import Tensor
 from tfsm.models.rules.dense import activated, why_not_dense
 from tfsm.models.weights import Weights
 
+_FORMATS = ("NWC", "NHWC", "NDHWC")
+
 UNROLLED_LANES = 32
 """Up to so many genomes get an operation each in the graph; more go through a loop."""
 
@@ -50,7 +52,10 @@ def _lane_by_lane(layer: Any, weights: Weights, x: Tensor, bias: Any) -> Tensor:
         padding = "VALID"
 
     def one(examples: Tensor, own: Tensor, offset: Tensor | None = None) -> Tensor:
-        z = tf.nn.convolution(examples, own, list(layer.strides), padding, dilations=list(layer.dilation_rate))
+        # The format is said because the gradient's gradient looks it up.
+        z = tf.nn.convolution(
+            examples, own, list(layer.strides), padding, _FORMATS[layer.rank - 1], list(layer.dilation_rate)
+        )
         return z if offset is None else z + offset
 
     parts = (x, filters) if offsets is None else (x, filters, offsets)
