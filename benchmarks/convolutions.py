@@ -74,8 +74,10 @@ def main() -> None:
                     continue  # TensorFlow has none on a CPU, and XLA's takes a hundred times as long
                 compiled = tf.function(function, jit_compile=jit, autograph=False)
                 sides[what] = lambda compiled=compiled: compiled(x, filters)
-            taken = [ms / genomes for ms in milliseconds(sides).values()]
-            rows[f"{title}, {way}"] = [*taken, *[float("nan")] * (2 - len(taken))]
+            taken = milliseconds(sides)
+            rows[f"{title}, {way}"] = [
+                None if ms is None else ms / genomes for ms in (taken.get("forward"), taken.get("backward"))
+            ]
     table(f"{genomes} genomes, {PICTURES} pictures", ["forward", "backward"], rows)
 
 
