@@ -9,12 +9,15 @@ Milliseconds of one genome on one core: forward over 15 pictures, and five backw
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import tensorflow as tf
 from timing import milliseconds, one_core, table
 
 from tfsm.contracts import Tensor
 from tfsm.models.rules.convolution import patches
+
+Run = Callable[[Tensor, list[Tensor]], Tensor]
 
 PICTURES, MAPS, OUTPUTS = 15, 12, 5
 LAYERS = [(5, 2, 1), (5, 2, MAPS), *[(3, 1, MAPS)] * 12]
@@ -59,10 +62,10 @@ def main() -> None:
     rows = {}
     for title, run in {"patches": by_patches, "groups": in_groups, "lane by lane": lane_by_lane}.items():
 
-        def backward(x: Tensor, filters: list[Tensor], run: object = run) -> Tensor:
+        def backward(x: Tensor, filters: list[Tensor], run: Run = run) -> Tensor:
             with tf.GradientTape(persistent=True) as tape:
                 tape.watch(filters)
-                found = run(x, filters)  # type: ignore[operator]
+                found = run(x, filters)
                 outputs = [tf.reduce_sum(tf.sin((k + 1.0) * found)) for k in range(OUTPUTS)]
             gradients = [tape.gradient(output, filters) for output in outputs]
             return tf.add_n([tf.reduce_sum(tf.square(part)) for parts in gradients for part in parts])

@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import tensorflow as tf
 from matplotlib.axes import Axes
 
@@ -56,9 +57,9 @@ def main() -> None:
     figure.savefig(arguments.out, dpi=110)
 
 
-def show(axes: Axes, picture: object, title: str) -> None:
+def show(axes: Axes, picture: np.ndarray, title: str) -> None:
     """Show a picture under its title."""
-    axes.imshow(picture, cmap="gray", vmin=0, vmax=1)  # type: ignore[arg-type]
+    axes.imshow(picture, cmap="gray", vmin=0, vmax=1)
     axes.set_title(title, fontsize=10)
     axes.set_xticks([])
     axes.set_yticks([])
