@@ -8,9 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfsm.contracts import Tensor
-from tfsm.models.compiled import compiled
 from tfsm.models.memory import State
 from tfsm.models.rules.dense import activated
+from tfsm.models.scan import Parts, Scan
 from tfsm.models.weights import Weights
 
 UNROLLED_STEPS = 16
@@ -155,26 +155,12 @@ def over_time(
             seen.append(state[0])
         return tf.stack(seen, axis=2), state
 
-    def loop(rows: Tensor, *given: Tensor) -> list[Tensor]:
-        return _looped(step, rows, given[: len(state)], given[len(state) :], times)
+    def scanned(now: list[Tensor], state: list[Tensor], fixed: list[Tensor]) -> Parts:
+        after = step(now[0], tuple(state), *fixed)
+        return [[after[0]], list(after), []]
 
     # A step is a dozen operations that are too small for a plain graph.
     alone = weights.plain_graph and times is not None and not tf.executing_eagerly()
-    stacked, *last = (compiled(loop) if alone else loop)(rows, *state, *constants)
+    scan = Scan(scanned, (1, len(state), len(constants)), (1, 0), lambda _, state, __: (state[:1], []), alone)
+    (stacked,), last, _ = scan([rows], state, constants)
     return tf.transpose(stacked, [1, 2, 0, *range(3, stacked.shape.rank)]), tuple(last)
-
-
-def _looped(step: Step, rows: Tensor, state: State, constants: tuple[Tensor, ...], times: int | None) -> list[Tensor]:
-    """Return the first state at all times `[T, B, N, ...]`, and the last state, from rows `[T, B, N, ...]`."""
-    count = tf.shape(rows)[0]
-    history = tf.TensorArray(state[0].dtype, size=count, element_shape=state[0].shape)
-
-    def body(t: Tensor, history: tf.TensorArray, state: State) -> tuple[Tensor, tf.TensorArray, State]:
-        state = step(rows[t], state, *constants)
-        return t + 1, history.write(t, state[0]), state
-
-    _, history, state = tf.while_loop(
-        lambda t, *_: t < count, body, (tf.constant(0), history, state), maximum_iterations=times
-    )
-    # XLA has to know how long it is where another layer runs through it.
-    return [tf.ensure_shape(history.stack(), [times, *state[0].shape]), *state]
