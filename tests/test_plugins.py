@@ -36,16 +36,21 @@ def test_a_plugin_registers_its_parts(site: FakeSite) -> None:
     info = only(plugins)
     assert (info.name, info.distribution, info.version) == ("foo", "foo-dist", "1.2")
     assert (info.state, info.reason) == ("loaded", "")
-    assert info.registers == {"mutation": ("b", "a"), "domain": (), "selection": ()}
+    assert info.registers == {"mutation": ("b", "a"), "domain": (), "selection": (), "observer": ()}
     assert list(plugins.mutations) == ["b", "a"]
     assert (plugins.mutations["a"].plugin, plugins.mutations["a"].distribution) == ("foo", "foo-dist")
     assert plugins.warnings() == []
 
 
-@pytest.mark.parametrize("kind", ["mutation", "domain", "selection"])
+@pytest.mark.parametrize("kind", ["mutation", "domain", "selection", "observer"])
 def test_every_kind_has_its_hook(site: FakeSite, kind: str) -> None:
     plugins = load(*site.install("foo-dist", {"foo": registering("a", kind=kind)}))
-    found = {"mutation": plugins.mutations, "domain": plugins.domains, "selection": plugins.selections}
+    found = {
+        "mutation": plugins.mutations,
+        "domain": plugins.domains,
+        "selection": plugins.selections,
+        "observer": plugins.observers,
+    }
     assert {each: list(parts) for each, parts in found.items() if parts} == {kind: ["a"]}
     assert plugins.parts(kind) is found[kind]  # type: ignore[arg-type]
     assert found[kind]["a"].kind == kind

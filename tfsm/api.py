@@ -15,7 +15,6 @@ import tensorflow as tf
 from tfsm.contracts import Domain, Mutation, Selection
 from tfsm.errors import TfsmError
 from tfsm.evolution.mapping import mutated
-from tfsm.evolution.records import Observer
 from tfsm.experiments.parts import build_part
 from tfsm.experiments.result import Result
 from tfsm.experiments.run import run_experiment
@@ -150,7 +149,7 @@ def evolve(
     population: int | None = None,
     out: str | Path | None = None,
     config: str | Path | None = None,
-    observers: Sequence[Observer] = (),
+    observers: Sequence[Any] = (),
     **options: Any,
 ) -> Result:
     """Evolve a network for a domain, in `runs` independent runs; the paper's settings unless told otherwise.
@@ -167,7 +166,7 @@ def evolve(
         population: individuals of one run.
         out: a run directory to write; nothing is written if None.
         config: a `tfsm.toml` to use instead of the nearest one.
-        observers: who is told how the runs are going.
+        observers: who is told how the runs are going: names, or objects with some of `Observer`'s methods.
         **options: what `--set` takes: options of the domain, operator, scheme or engine (`bits=3`, `floor=0.02`).
 
     >>> import tfsm
@@ -189,6 +188,7 @@ def evolve(
         "seed": seed,
         "evaluations": evaluations,
         "population": population,
+        "observers": [name for name in observers if isinstance(name, str)] or None,
     }
     resolved = resolve(
         plugins,
@@ -199,7 +199,15 @@ def evolve(
         config=Path(config) if config is not None else None,
     )
     where = Path(out) if out is not None else None
-    return run_experiment(plugins, resolved, model=model, out=where, keep=out is not None, observers=observers)
+    return run_experiment(
+        plugins,
+        resolved,
+        model=model,
+        out=where,
+        keep=out is not None,
+        observers=[observer for observer in observers if not isinstance(observer, str)],
+        notify=lambda message: warnings.warn(message, stacklevel=2),
+    )
 
 
 def check_intensity(intensity: float) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import keras
     import numpy as np
 
@@ -150,6 +152,27 @@ class Mapped(Domain, Protocol):
 
 
 @runtime_checkable
+class Filed(Domain, Protocol):
+    """A domain some of whose options name files, which are kept with a run."""
+
+    def files(self) -> Mapping[str, Path]:
+        """Return the files in use, by the name of the option."""
+        ...
+
+
+@runtime_checkable
+class Scored(Domain, Protocol):
+    """A domain with a number that says in its own terms how well somebody did, where fitness is meant for selection."""
+
+    performance_name: ClassVar[str]
+    """What is counted, such as "sequences right"."""
+
+    def performance(self, evaluation: Evaluation) -> Tensor:
+        """Return the number `[B]`: 0 where nothing was achieved, and higher is better."""
+        ...
+
+
+@runtime_checkable
 class Selection(Protocol):
     """Chooses the parent and who is replaced; like an operator it may set `batched`."""
 
@@ -169,12 +192,14 @@ __all__ = [
     "Choice",
     "Domain",
     "Evaluation",
+    "Filed",
     "Film",
     "Filmed",
     "Mapped",
     "Mutation",
     "Nest",
     "Reusable",
+    "Scored",
     "Selection",
     "Tensor",
 ]

@@ -33,3 +33,8 @@ def tfsm_register_domains(registry: Registry) -> None:
 @hookspec
 def tfsm_register_selections(registry: Registry) -> None:
     """Register selection schemes: `registry.add("my-scheme", "my_package.my_module:MyScheme")`."""
+
+
+@hookspec
+def tfsm_register_observers(registry: Registry) -> None:
+    """Register observers: `registry.add("my-observer", "my_package.my_module:MyObserver", options=MyOptions)`."""

@@ -52,11 +52,17 @@ class Plugins:
     mutations: Parts
     domains: Parts
     selections: Parts
+    observers: Parts
     infos: tuple[PluginInfo, ...]
 
     def parts(self, kind: Kind) -> Parts:
         """Return the parts of one kind."""
-        return {"mutation": self.mutations, "domain": self.domains, "selection": self.selections}[kind]
+        return {
+            "mutation": self.mutations,
+            "domain": self.domains,
+            "selection": self.selections,
+            "observer": self.observers,
+        }[kind]
 
     def with_part(self, kind: Kind, part: object) -> tuple[Plugins, str]:
         """Return plugins that have a ready-made part as well, and the name it goes by: its class's."""
@@ -108,8 +114,8 @@ def load_plugins(
         if strict and state == "broken":
             raise TfsmError(f"{info} ({STRICT} is set)")
         infos.append(info)
-    mutations, domains, selections = (Parts(kind, registered[kind].values()) for kind in KINDS)
-    return Plugins(mutations=mutations, domains=domains, selections=selections, infos=tuple(infos))
+    mutations, domains, selections, observers = (Parts(kind, registered[kind].values()) for kind in KINDS)
+    return Plugins(mutations=mutations, domains=domains, selections=selections, observers=observers, infos=tuple(infos))
 
 
 def _load(

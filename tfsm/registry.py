@@ -12,9 +12,9 @@ from typing import Any, Final, Literal, TypeAlias
 from tfsm.errors import TfsmError, UnknownNameError, suggestion
 from tfsm.options import describe
 
-Kind: TypeAlias = Literal["mutation", "domain", "selection"]
+Kind: TypeAlias = Literal["mutation", "domain", "selection", "observer"]
 
-KINDS: Final[tuple[Kind, ...]] = ("mutation", "domain", "selection")
+KINDS: Final[tuple[Kind, ...]] = ("mutation", "domain", "selection", "observer")
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9+._-]*")
 

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -46,6 +47,10 @@ class HardMaze(HardMazeOptions):
         object.__setattr__(self, "place", place)
         object.__setattr__(self, "way", breadcrumbs(place))
         object.__setattr__(self, "_rolls", WeakKeyDictionary())
+
+    def files(self) -> dict[str, Path]:
+        """Return the maze file, if it is the user's own."""
+        return {} if self.maze is None else {"maze": Path(self.maze).expanduser()}
 
     def network(self) -> keras.Model:
         """Return the paper's network for this task."""

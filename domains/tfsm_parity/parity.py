@@ -23,6 +23,7 @@ class Parity(ParityOptions):
     """
 
     compiled: ClassVar[bool] = True
+    performance_name: ClassVar[str] = "sequences right"
 
     def network(self) -> keras.Model:
         """Return the paper's network: two tanh layers of 20 recurrent units and, here, a softmax over two classes."""
@@ -37,7 +38,7 @@ class Parity(ParityOptions):
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Show all sequences to genomes `[B, P]`."""
         rows = network.rows(genomes, self.observe(()))  # [B, 2^bits, outputs]
-        odd = tf.constant(self._sequences().sum(axis=(1, 2)) % 2 == 1)  # [2^bits]
+        odd = self._odd()
         p_odd = rows[..., -1]
         p_even = rows[..., 0] if self.outputs == 2 else 1.0 - p_odd
         # Far below what training distinguishes, far above where a logarithm overflows.
@@ -48,9 +49,17 @@ class Parity(ParityOptions):
         fitness = tf.where(finite, tf.reduce_mean(tf.math.log(likelihood), axis=-1), float("nan"))
         return Evaluation(fitness, tf.reduce_all(right, axis=-1), p_odd)
 
+    def performance(self, evaluation: Evaluation) -> Tensor:
+        """Return how many sequences are classified right."""
+        right = tf.where(self._odd(), evaluation.behavior > 0.5, evaluation.behavior < 0.5)
+        return tf.reduce_sum(tf.cast(right, tf.float32), axis=-1)
+
     def observe(self, experience: Nest) -> Nest:
         """Return all sequences `[1, 2^bits, bits, 1]`, which everybody sees."""
         return tf.constant(self._sequences()[None], tf.float32)
+
+    def _odd(self) -> Tensor:
+        return tf.constant(self._sequences().sum(axis=(1, 2)) % 2 == 1)  # [2^bits]
 
     def _sequences(self) -> np.ndarray:
         numbers = np.arange(2**self.bits)[:, None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -11,8 +11,9 @@ import tensorflow as tf
 
 from tfsm.contracts import Evaluation, Film, Nest, Tensor
 from tfsm.models.network import Network
-from tfsm_pixelmaze.drawing import PixelFilm, endpoints
-from tfsm_pixelmaze.layout import Layout, points, read_layout
+from tfsm_pixelmaze.common import PixelMaze
+from tfsm_pixelmaze.drawing import PixelFilm
+from tfsm_pixelmaze.layout import points, read_layout
 from tfsm_pixelmaze.networks import SIZE, convolutional_lstm, stacked_conv_lstm
 from tfsm_pixelmaze.options import FirstPersonOptions
 from tfsm_pixelmaze.raycast import Pose, begin, draw, move, view, walls_of
@@ -44,18 +45,10 @@ class Walk(NamedTuple):
 
 
 @dataclass(frozen=True, init=False)
-class FirstPersonMaze:
-    """Walk along a path that is not seen; fitness is how many of its squares were touched, solved is all of them.
-
-    Args:
-        options: see `FirstPersonOptions`; apart from the domain, because one of them has a method's name, `network`.
-    """
-
-    compiled: ClassVar[bool] = True
-    behavior_names: ClassVar[tuple[str, ...]] = ("x", "y")
+class FirstPersonMaze(PixelMaze):
+    """A maze in first person; the options are those of `FirstPersonOptions`."""
 
     options: FirstPersonOptions
-    layout: Layout = field(repr=False, compare=False)
     walls: np.ndarray = field(repr=False, compare=False)
     path: np.ndarray = field(repr=False, compare=False)
     due: np.ndarray = field(repr=False, compare=False)
@@ -69,9 +62,7 @@ class FirstPersonMaze:
         due = np.zeros([len(walk) + 1, *walls.shape], bool)
         for number, square in enumerate(walk):
             due[number, square.row, square.column] = True
-        found = {"options": given, "layout": layout, "walls": walls, "path": due.any(axis=0), "due": due}
-        for name, value in found.items():
-            object.__setattr__(self, name, value)
+        self._set(options=given, layout=layout, walls=walls, path=due.any(axis=0), due=due)
 
     @property
     def decisions(self) -> int:
@@ -146,10 +137,6 @@ class FirstPersonMaze:
         pictures = draw(self.walls, None, tf.constant(trail[0, :, :2]), tf.constant(trail[0, :, 2])).numpy()
         trail[..., 2] = np.radians(trail[..., 2])
         return PixelFilm(self.layout, trail, pictures, rate=30.0)
-
-    def picture(self, evaluations: np.ndarray, behavior: np.ndarray) -> np.ndarray:
-        """Draw where populations ended."""
-        return endpoints(self.layout, evaluations, behavior)
 
     def _seen(self, poses: Tensor) -> Tensor:
         return view(self.walls, None, poses[..., :2], poses[..., 2])[..., None]

@@ -12,6 +12,8 @@ from typing import Final, NamedTuple
 from tfsm.errors import TfsmError
 
 DEFAULT: Final = Path(__file__).with_name("maze.txt")
+SHIPPED: Final = {"short": Path(__file__).with_name("short.txt")}
+"""Mazes that go by a name."""
 WALL, FREE, START, END, PATH = "#.SE+"
 _MOST: Final = 101
 """Rows and columns."""
@@ -75,13 +77,13 @@ def points(walk: Sequence[Square]) -> list[int]:
 
 
 def read_layout(file: str | None, steps: int | None = None) -> Layout:
-    """Read a maze file; None: the default maze.
+    """Read a maze file, or a maze by its name; None: the default maze.
 
     Args:
         file: where it is.
         steps: moves within which it has to be solvable, if that matters.
     """
-    path = DEFAULT if file is None else Path(file).expanduser()
+    path = DEFAULT if file is None else SHIPPED.get(file) or Path(file).expanduser()
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

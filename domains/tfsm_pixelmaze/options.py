@@ -16,7 +16,7 @@ Scoring = Literal["touched", "progress"]
 class PixelMazeOptions:
     """What both mazes have."""
 
-    maze: Annotated[str | None, Doc("a maze file of your own; none: the default maze")] = None
+    maze: Annotated[str | None, Doc("a maze file of your own, or short: an easier maze; none: the default maze")] = None
     scoring: Annotated[
         Scoring,
         Doc("a point for each square of the path; touched: in whatever order, progress: only in the path's own"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -13,8 +13,9 @@ from tfsm.contracts import Evaluation, Film, Nest, Tensor
 from tfsm.kernels.frames import Frames
 from tfsm.models.network import Network
 from tfsm.models.stepping import Stepper
-from tfsm_pixelmaze.drawing import PixelFilm, endpoints
-from tfsm_pixelmaze.layout import Layout, read_layout
+from tfsm_pixelmaze.common import PixelMaze
+from tfsm_pixelmaze.drawing import PixelFilm
+from tfsm_pixelmaze.layout import read_layout
 from tfsm_pixelmaze.networks import convolutional_lstm, stacked_conv_lstm
 from tfsm_pixelmaze.options import TopdownOptions
 from tfsm_pixelmaze.views import Ground, ground_of
@@ -36,25 +37,16 @@ class Walk(NamedTuple):
 
 
 @dataclass(frozen=True, init=False)
-class TopdownMaze:
-    """Walk along a path that is not seen; fitness is how many of its squares were touched, solved is all of them.
-
-    Args:
-        options: see `TopdownOptions`; apart from the domain, because one of them has a method's name, `network`.
-    """
-
-    compiled: ClassVar[bool] = True
-    behavior_names: ClassVar[tuple[str, ...]] = ("x", "y")
+class TopdownMaze(PixelMaze):
+    """A maze seen from above; the options are those of `TopdownOptions`."""
 
     options: TopdownOptions
-    layout: Layout = field(repr=False, compare=False)
     ground: Ground = field(repr=False, compare=False)
 
     def __init__(self, **options: Any) -> None:
         given = TopdownOptions(**options)
         layout = read_layout(given.maze, given.steps)
-        for name, value in {"options": given, "layout": layout, "ground": ground_of(layout)}.items():
-            object.__setattr__(self, name, value)
+        self._set(options=given, layout=layout, ground=ground_of(layout))
 
     def network(self) -> keras.Model:
         """Return the paper's network for this task, or the one that was asked for."""
@@ -122,7 +114,3 @@ class TopdownMaze:
         middles = np.array([(s.column + 0.5, s.row + 0.5) for s in self.ground.squares])
         pictures = (255 * self.ground.views[self.ground.view[squares[0]]]).astype(np.uint8)
         return PixelFilm(self.layout, middles[squares], pictures, rate=6.0)
-
-    def picture(self, evaluations: np.ndarray, behavior: np.ndarray) -> np.ndarray:
-        """Draw where populations ended."""
-        return endpoints(self.layout, evaluations, behavior)

@@ -55,8 +55,11 @@ def test_without_a_mutation_the_control_is_shown() -> None:
     assert shown("parity")["mutation"] == ["control", "default of this command"]
 
 
-def test_every_key_that_show_prints_is_one_that_set_takes() -> None:
+@pytest.mark.parametrize("toml", ["", '[run]\nobservers = ["tensorboard"]'], ids=["plain", "observed"])
+def test_every_key_that_show_prints_is_one_that_set_takes(toml: str) -> None:
+    Path("tfsm.toml").write_text(toml)
     rows = shown("parity", "--mutation", "sm-r")
+    assert ("tensorboard.histograms" in rows) is bool(toml)
     for setting in rows.keys() - {"SETTING", "domain", "mutation"}:
         again = shown("parity", "--mutation", "sm-r", "--set", f"{setting}={rows[setting][0]}")
         assert again[setting] == [rows[setting][0], f"--set {setting}={rows[setting][0]}"]

@@ -48,9 +48,14 @@ def tfsm_register_domains(registry):
 @hookimpl
 def tfsm_register_selections(registry):
     add_to(registry)
+
+
+@hookimpl
+def tfsm_register_observers(registry):
+    add_to(registry)
 """
 
-COMMANDS = ["mutations", "domains", "selections"]
+COMMANDS = ["mutations", "domains", "selections", "observers"]
 
 
 @pytest.fixture
@@ -92,6 +97,7 @@ def test_the_built_in_parts_are_listed(site: FakeSite) -> None:
     assert {"control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so"} <= set(shown(site, "mutations").splitlines())
     assert "parity" in shown(site, "domains").splitlines()
     assert {"tournament", "hill-climber"} <= set(shown(site, "selections").splitlines())
+    assert "tensorboard" in shown(site, "observers").splitlines()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -127,11 +133,11 @@ def test_json_of_one_part_is_a_list_of_one(site: FakeSite) -> None:
     assert [part["name"] for part in parts] == ["fake-bare"]
 
 
-@pytest.mark.parametrize(("command", "kind"), [("mutations", "mutation"), ("domains", "domain")])
-def test_an_unknown_part_is_an_error_with_the_nearest_name(site: FakeSite, command: str, kind: str) -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_part_is_an_error_with_the_nearest_name(site: FakeSite, command: str) -> None:
     result = site.tfsm(command, "fake-prt")
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == f"error: no {kind} named 'fake-prt', did you mean 'fake-part'?\n"
+    assert result.stderr == f"error: no {command[:-1]} named 'fake-prt', did you mean 'fake-part'?\n"
 
 
 def test_the_parts_of_a_disabled_plugin_are_unknown(site: FakeSite) -> None:

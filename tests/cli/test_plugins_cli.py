@@ -32,14 +32,15 @@ def test_an_installed_plugin_is_found(site: FakeSite) -> None:
         "version": "1.2",
         "state": "loaded",
         "reason": "",
-        "registers": {"mutation": ["a"], "domain": [], "selection": []},
+        "registers": {"mutation": ["a"], "domain": [], "selection": [], "observer": []},
     }
 
 
 def test_the_built_in_parts_are_plugins_too(site: FakeSite) -> None:
     infos = listed(site, "plugins", "list", "--json")
     built_in = {name: info["state"] for name, info in infos.items() if info["distribution"] == "tfsm"}
-    assert built_in.items() >= dict.fromkeys(("tfsm-mutations", "tfsm-selections", "tfsm-parity"), "loaded").items()
+    names = ("tfsm-mutations", "tfsm-selections", "tfsm-observers", "tfsm-parity")
+    assert built_in.items() >= dict.fromkeys(names, "loaded").items()
 
 
 def test_the_table_has_one_whole_line_a_plugin_when_piped(site: FakeSite) -> None:

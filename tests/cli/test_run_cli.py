@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.fake_distribution import FakeSite
+
 QUICK = ["run", "parity", "--mutation", "control", "--population", "5", "--evaluations", "40", "--set", "bits=2"]
 
 
@@ -107,6 +109,11 @@ def test_an_earlier_run_is_never_overwritten(finished: tuple[Path, dict[str, Any
         (["run", "parityy", "--mutation", "control"], "no domain named 'parityy', did you mean 'parity'?"),
         (["run", "parity", "--mutation", "sm-gabs"], "no mutation named 'sm-gabs', did you mean 'sm-g-abs'?"),
         (["run", "parity", "--mutation", "control", "--selection", "turnament"], "did you mean 'tournament'?"),
+        (["run", "parity", "--mutation", "control", "--observer", "tensorbord"], "did you mean 'tensorboard'?"),
+        (
+            ["run", "parity", "--mutation", "control", "--set", "tensorboard.histograms=no"],
+            "give --observer tensorboard",
+        ),
         (["run", "parity", "--mutation", "control", "--intensity", "-1"], "intensity"),
         (["run", "parity", "--mutation", "control", "--intensity", "nan"], "intensity"),
         (["run", "parity", "--mutation", "control", "--runs", "0"], "runs"),
@@ -180,3 +187,57 @@ def test_an_interruption_leaves_everything_so_far_on_disk(tmp_path: Path, number
     assert record["status"] == "interrupted"
     assert record["runs"][0]["evaluations"] == summary["runs"][0]["evaluations"] > 5
     assert (tmp_path / "cut" / record["runs"][0]["champion"]).is_file()
+
+
+WATCHER = """
+from dataclasses import dataclass
+from tfsm import hookimpl
+
+@dataclass(frozen=True, kw_only=True)
+class Watcher:
+    file: str
+    after: int = 0
+
+    def ended(self, status):
+        with open(self.file, "a") as file:
+            print(status, file=file)
+
+    def interval(self, metrics):
+        if metrics[0]["evaluations"] > self.after > 0:
+            raise RuntimeError("the disk of\\nthe log is full")
+
+@hookimpl
+def tfsm_register_observers(registry):
+    registry.add("watcher", "watcher_dist_watch:Watcher", options=Watcher)
+"""
+
+
+def test_an_observer_of_a_third_party_is_told_by_name_and_set_by_name(tmp_path: Path) -> None:
+    site = FakeSite(tmp_path)
+    site.install("watcher-dist", {"watch": WATCHER})
+    (tmp_path / "tfsm.toml").write_text('[run]\nobservers = ["watcher"]\n[observers.watcher]\nfile = "from-the-file"')
+    arguments = [*QUICK, "--quiet", "--set", "log_every=10"]
+    done = tfsm(*arguments, cwd=tmp_path, **site.environ())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "from-the-file").read_text() == "finished\n"
+
+    done = tfsm(
+        *arguments,
+        "--out",
+        "out",
+        "--observer",
+        "watcher",
+        "--set",
+        "watcher.file=by-hand",
+        "--set",
+        "watcher.after=10",
+        cwd=tmp_path,
+        **site.environ(),
+    )
+    assert done.returncode == 0
+    reason = "RuntimeError: the disk of"
+    assert done.stderr == f"the observer 'watcher' failed and is told nothing more: {reason}\n"
+    assert not (tmp_path / "by-hand").exists(), "it is told nothing more"
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert (record["status"], record["settings"]["observers"]) == ("finished", ["watcher"])
+    assert record["settings"]["observer_options"] == {"watcher": {"file": "by-hand", "after": 10}}

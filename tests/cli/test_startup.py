@@ -21,8 +21,14 @@ CASES = {
     "plugins": (["plugins", "list"], {}, "tfsm-mutations"),
     "mutations": (["mutations"], {}, "sm-g-abs"),
     "domains": (["domains", "--json"], {}, "parity"),
+    "observers": (["observers"], {}, "tensorboard"),
     "complete a command": ([], {**COMPLETE, "COMP_WORDS": "tfsm mut", "COMP_CWORD": "1"}, "mutations"),
     "complete a name": ([], COMPLETE, "sm-g-abs"),
+    "complete an observer": (
+        [],
+        {**COMPLETE, "COMP_WORDS": "tfsm run parity --observer tens", "COMP_CWORD": "4"},
+        "tensorboard",
+    ),
 }
 
 INSPECT = """

@@ -10,6 +10,7 @@ from typing import Any
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tfsm.experiments.parts import build_part
@@ -23,8 +24,14 @@ def entries(kind: Kind) -> list[Entry]:
     return list(load_plugins().parts(kind).values())
 
 
+NEEDS = {"tensorboard": "tensorboard"}
+"""Modules without which a part cannot be made."""
+
+
 @functools.cache
 def part(entry: Entry) -> Any:
+    if entry.name in NEEDS:
+        pytest.importorskip(NEEDS[entry.name])
     return build_part(entry, {})
 
 

@@ -49,7 +49,7 @@ def is_run(command: Command) -> bool:
 
 def is_dear(command: Command) -> bool:
     """Say whether a command takes long, or needs a run directory that is not there."""
-    return command.words[1:2] in (("run",), ("replay",))
+    return command.words[1] in ("run", "compare", "sweep", "robustness", "reproduce", "report", "replay", "runs")
 
 
 @pytest.mark.parametrize(("page", "command"), CASES)
@@ -59,7 +59,7 @@ def test_the_command_line_takes_it(page: Path, command: Command) -> None:
     if not is_run(command) or package.names() & set(command.words):
         return
     assert name == "run"
-    overrides = {flag: params[flag] for flag in FLAGS}
+    overrides = {**{flag: params[flag] for flag in FLAGS}, "observers": params["observer"] or None}
     resolve(
         load_plugins(),
         domain=params["domain"],

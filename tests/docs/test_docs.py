@@ -67,9 +67,11 @@ def test_every_option_is_explained() -> None:
     text = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("settings.md", "operators.md"))
     plugins = load_plugins()
     keys = set()
+    overrides = {"observers": list(plugins.observers)}
     for mutation in plugins.mutations:
         for domain in plugins.domains:
-            keys |= set(resolve(plugins, domain=domain, mutation=mutation, cwd=Path("/")).sources)
+            resolved = resolve(plugins, domain=domain, mutation=mutation, overrides=overrides, cwd=Path("/"))
+            keys |= set(resolved.sources)
     options = {key.rpartition(".")[2] for key in keys}
     assert {option for option in options if f"`{option}`" not in text} == set()
 

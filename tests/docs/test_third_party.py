@@ -42,10 +42,11 @@ def test_the_document_has_all_that_a_package_needs() -> None:
     assert set(package.files()) == {
         "pyproject.toml",
         "tfsm_xor/__init__.py",
+        "tfsm_xor/csv.py",
         "tfsm_xor/options.py",
         "tfsm_xor/parts.py",
     }
-    assert package.names() == {"sparse-noise", "xor", "random-parent"}
+    assert package.names() == {"sparse-noise", "xor", "random-parent", "csv"}
     used = {word for command in RUNS for word in command.words}
     assert package.names() <= used
 
@@ -54,7 +55,12 @@ def test_it_is_listed_with_what_it_registers(site: FakeSite) -> None:
     result = tfsm(site, "plugins", "list", "--json")
     (info,) = [info for info in json.loads(result.stdout) if info["name"] == "xor"]
     assert (info["distribution"], info["version"], info["state"], info["reason"]) == ("tfsm-xor", "0.1.0", "loaded", "")
-    assert info["registers"] == {"mutation": ["sparse-noise"], "domain": ["xor"], "selection": ["random-parent"]}
+    assert info["registers"] == {
+        "mutation": ["sparse-noise"],
+        "domain": ["xor"],
+        "selection": ["random-parent"],
+        "observer": ["csv"],
+    }
 
 
 def test_its_options_are_listed(site: FakeSite) -> None:
@@ -72,6 +78,12 @@ def test_its_parts_run_by_name(site: FakeSite, command: Command) -> None:
     (run,) = summary["runs"]
     assert 6 <= run["evaluations"] <= 12
     assert (site.root / "out" / "champions" / "run-000.keras").is_file()
+    table = site.root / "out" / "metrics.csv"
+    assert table.exists() is ("csv" in command.words)
+    if table.exists():
+        heading, *rows = table.read_text().splitlines()
+        assert heading == "run,evaluations,divergence"
+        assert [row.split(",")[:2] for row in rows] == [["0", str(run["evaluations"])]]
 
 
 def test_an_operator_without_a_known_intensity_asks_for_one(site: FakeSite) -> None:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from tests.helpers.domains import Target
 from tests.helpers.engines import evolve, make_engine
+from tfsm.contracts import Evaluation, Tensor
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.pace import Pace
+from tfsm.models.network import Network
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contrary(Target):
+    """Solved by a last weight far above the three that fitness asks for."""
+
+    def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
+        return super().evaluate(network, genomes, seed)._replace(solved=genomes[:, 2] > 4.5)
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +118,45 @@ def test_runs_beyond_the_width_follow_in_groups() -> None:
     assert [result.run for result in results] == [0, 1, 2, 3, 4]
     assert all(result.evaluations == 30 for result in results)
     assert recorder.seen[-1].budget == recorder.seen[-1].evaluations == 150
+
+
+def test_a_new_champion_is_told_of_at_the_end_of_an_interval(endless: Engine) -> None:
+    results, recorder = evolve(endless, evaluations=400, log_every=10)
+    for run in (0, 1):
+        champions = [champion for champion in recorder.champions if champion[0] == run]
+        fitness = [champion[2] for champion in champions]
+        assert fitness == sorted(set(fitness)), "told only where it rose"
+        lines = {line["evaluations"]: line["best_fitness"] for line in recorder.metrics if line["run"] == run}
+        for _, number, found, genome in champions:
+            assert lines[number] == found
+            assert found == pytest.approx(-((genome - np.array([1.0, 2.0, 3.0])) ** 2).sum(), rel=1e-4)
+        assert set(lines.values()) == set(fitness), "and whenever it did"
+        np.testing.assert_array_equal(champions[-1][3], results[run].champion)
+
+
+def test_the_end_of_a_solved_run_is_told_in_order() -> None:
+    _, recorder = evolve(make_engine(Target(near=1e9)), evaluations=60)
+    assert recorder.events == [
+        "interval at 1",
+        "best of 0 at 1",
+        "best of 1 at 1",
+        "solved 0 at 1",
+        "finished 0 at 1",
+        "solved 1 at 1",
+        "finished 1 at 1",
+    ]
+
+
+def test_whoever_solves_is_told_of_even_if_another_was_fitter() -> None:
+    _, recorder = evolve(make_engine(Contrary(), runs=1, intensity=1.0), runs=1, evaluations=2000, log_every=10)
+    (result,) = recorder.results
+    assert result.solved
+    assert result.champion_fitness < result.best_fitness
+    run, number, fitness, genome = recorder.champions[-1]
+    assert (run, number, fitness) == (0, result.evaluations, result.champion_fitness)
+    np.testing.assert_array_equal(genome, result.champion)
+
+
+def test_a_run_that_is_not_solved_is_not_said_to_be(endless: Engine) -> None:
+    _, recorder = evolve(endless, evaluations=20)
+    assert not [event for event in recorder.events if event.startswith("solved")]

@@ -13,7 +13,7 @@ from tfsm.experiments.settings import Resolved, resolve
 from tfsm.plugins import Plugins, load_plugins
 from tfsm.registry import Entry, Kind, Parts
 
-BUILT_INS = ("tfsm_mutations", "tfsm_selections", "tfsm_toy", "tfsm_parity")
+BUILT_INS = ("tfsm_mutations", "tfsm_selections", "tfsm_observers", "tfsm_toy", "tfsm_parity")
 
 
 @dataclass(frozen=True, kw_only=True)

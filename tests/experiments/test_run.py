@@ -14,6 +14,7 @@ import tfsm
 from tests.helpers.domains import BestReplacesWorst, OneGenomeNoise, Target
 from tests.helpers.engines import Recorder
 from tfsm.evolution.engine import Engine
+from tfsm.experiments.past import open_run
 
 SMALL: dict[str, Any] = {"population": 6, "evaluations": 30, "seed": 2}
 
@@ -100,3 +101,18 @@ def test_a_failure_on_the_way_is_written_down(tmp_path: Path, monkeypatch: pytes
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     assert record["status"] == "failed"
     assert "caught fire" in record["error"]
+
+
+def test_files_that_options_name_are_kept_with_the_run(tmp_path: Path) -> None:
+    source = tmp_path / "map.txt"
+    source.write_text("as it was")
+
+    class WithMap(Target):
+        def files(self) -> dict[str, Path]:
+            return {"map": source}
+
+    tfsm.evolve(WithMap(), mutation="control", intensity=0.1, out=tmp_path / "run", **SMALL)
+    source.write_text("changed since")
+    kept = open_run(tmp_path / "run").settings.domain_options["map"]
+    assert Path(kept) == tmp_path / "run" / "inputs" / "map.txt"
+    assert Path(kept).read_text() == "as it was"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from tests.experiments.settings_case import built_ins, error_in, settle, with_part
 from tfsm.errors import TfsmError
 from tfsm.experiments.settings import EngineOptions, Settings, resolve_general
+from tfsm.registry import Parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,3 +278,44 @@ def test_options_that_a_plugin_did_not_declare_are_asked_of_the_part(tmp_path: P
     assert "expected" in error_in(
         tmp_path, plugins=plugins, mutation="novel", overrides={"intensity": 1.0}, sets=["reach=far"]
     )
+
+
+OBSERVER_LEVELS = [
+    ("", {}, (), "built-in default"),
+    ('[run]\nobservers = ["watcher"]', {}, ("watcher",), "{file} [run]"),
+    ('[run]\nobservers = ["watcher"]\n[domains.parity]\nobservers = []', {}, (), "{file} [domains.parity]"),
+    ('[run]\nobservers = ["other", "watcher"]', {"overrides": {"observers": ["other"]}}, ("other",), "command line"),
+]
+
+
+@pytest.mark.parametrize(("toml", "arguments", "names", "source"), OBSERVER_LEVELS)
+def test_observers_are_named_like_any_other_setting(
+    tmp_path: Path, toml: str, arguments: dict[str, object], names: tuple[str, ...], source: str
+) -> None:
+    plugins = with_part("observer", "watcher", Strength)
+    other = replace(plugins.observers["watcher"], name="other")
+    plugins = replace(plugins, observers=Parts("observer", [*plugins.observers.values(), other]))
+    resolved = settle(tmp_path, toml, plugins=plugins, **arguments)
+
+    assert resolved.settings.observers == names
+    assert resolved.settings.observer_options == {name: {"strength": 3, "shape": (2, 3)} for name in names}
+    assert resolved.sources["observers"] == source.format(file=tmp_path / "tfsm.toml")
+
+
+def test_an_observers_options_come_from_its_table_and_then_the_command_line(tmp_path: Path) -> None:
+    plugins = with_part("observer", "watcher", Strength)
+    toml = '[run]\nobservers = ["watcher"]\n[observers.watcher]\nstrength = 8\nshape = [1]'
+    resolved = settle(tmp_path, toml, plugins=plugins, sets=["watcher.shape=4,5"])
+
+    assert resolved.settings.observer_options == {"watcher": {"strength": 8, "shape": (4, 5)}}
+    assert resolved.sources["observer_options.watcher.strength"] == f"{tmp_path / 'tfsm.toml'} [observers.watcher]"
+    assert resolved.sources["observer_options.watcher.shape"] == "--set watcher.shape=4,5"
+    plain = resolved.settings.as_dict()
+    assert json.loads(json.dumps(plain)) == plain
+
+
+def test_an_observers_option_without_a_default_must_be_given(tmp_path: Path) -> None:
+    plugins = with_part("observer", "needy", Needy)
+
+    message = error_in(tmp_path, plugins=plugins, overrides={"observers": ["needy"]})
+    assert message == "observer 'needy' has options without a default: give --set needy.needed=VALUE"

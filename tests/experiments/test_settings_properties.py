@@ -14,8 +14,30 @@ from tests.experiments.settings_case import settle
 from tfsm.errors import TfsmError
 from tfsm.experiments.settings import Resolved
 
-TABLES = ["run", "domains", "mutations", "selections", "engine", "parity", "simple-easy", "sm-r", "control"]
-SETTINGS = ["intensity", "runs", "seed", "evaluations", "population", "init", "init_scale", "log_every", "selection"]
+TABLES = [
+    "run",
+    "domains",
+    "mutations",
+    "selections",
+    "observers",
+    "engine",
+    "parity",
+    "simple-easy",
+    "sm-r",
+    "control",
+]
+SETTINGS = [
+    "intensity",
+    "runs",
+    "seed",
+    "evaluations",
+    "population",
+    "init",
+    "init_scale",
+    "log_every",
+    "selection",
+    "observers",
+]
 OPTIONS = ["options", "mutation", "selection_options", "bits", "experiences", "floor", "size", "memory", "populaton"]
 KEYS = st.sampled_from([*TABLES, *SETTINGS, *OPTIONS]) | st.text(max_size=6)
 LEAVES = st.one_of(
@@ -48,7 +70,15 @@ FILES = st.one_of(
     st.fixed_dictionaries({"run": PLAUSIBLE, "domains": st.fixed_dictionaries({"parity": PLAUSIBLE})}),
     st.dictionaries(KEYS, VALUES, max_size=4),
     st.fixed_dictionaries(
-        {}, optional={"run": RUN_TABLE, "domains": NAMED, "mutations": NAMED, "selections": NAMED, "engine": RUN_TABLE}
+        {},
+        optional={
+            "run": RUN_TABLE,
+            "domains": NAMED,
+            "mutations": NAMED,
+            "selections": NAMED,
+            "observers": NAMED,
+            "engine": RUN_TABLE,
+        },
     ),
 )
 SETTING = st.sampled_from(

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from tests.experiments.settings_case import error_in, settle, with_part
+from tfsm.registry import Parts
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_an_unknown_key_is_told_with_the_known_ones(tmp_path: Path) -> None:
         "  domain: bits, outputs, units, layers",
         "  mutation: experiences, replacement, tolerance, max_steps, mean_over_outputs",
         "  selection: size, removal",
-        "  run: selection, intensity, runs, seed, evaluations, population, init, init_scale, log_every",
+        "  run: selection, intensity, runs, seed, evaluations, population, init, init_scale, log_every, observers",
         "  engine: compile, memory, width, reuse",
     ]
 
@@ -126,3 +127,60 @@ def test_a_setting_given_twice_is_told(tmp_path: Path) -> None:
     assert twice == "--set domain.bits=6: bits was already given by --set bits=5"
     both = error_in(tmp_path, overrides={"population": 5}, sets=["population=6"])
     assert both == "--set population=6: population was already given by --population"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watching:
+    often: bool = False
+    reach: int = 3
+
+
+def test_an_observers_options_begin_with_its_name(tmp_path: Path) -> None:
+    plugins = with_part("observer", "a.watcher", Watching)
+    sets = ["observers=a.watcher", "a.watcher.often=yes", "a.watcher.reach=5"]
+    resolved = settle(tmp_path, plugins=plugins, sets=sets)
+
+    assert resolved.settings.observers == ("a.watcher",)
+    assert resolved.settings.observer_options == {"a.watcher": {"often": True, "reach": 5}}
+    assert resolved.sources["observer_options.a.watcher.often"] == "--set a.watcher.often=yes"
+    assert resolved.sources["observers"] == "--set observers=a.watcher"
+
+
+def test_no_observer_is_an_empty_list(tmp_path: Path) -> None:
+    plugins = with_part("observer", "watcher", Watching)
+    settings = settle(tmp_path, '[run]\nobservers = ["watcher"]', plugins=plugins, sets=["observers=[]"]).settings
+
+    assert (settings.observers, settings.observer_options) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("sets", "beginning"),
+    [
+        (["often=yes"], "--set often=yes: unknown key 'often'\nknown keys:"),
+        (["watcher.oftn=yes"], "--set watcher.oftn=yes: unknown key 'watcher.oftn', did you mean 'watcher.often'?"),
+        (["wacher.often=yes"], "--set wacher.often=yes: unknown key 'wacher.often', did you mean 'watcher.often'?"),
+        (["watcher.reach=far"], "--set reach=far: expected a whole number"),
+        (
+            ["watcher.reach=1", "watcher.reach=2"],
+            "--set watcher.reach=2: reach was already given by --set watcher.reach=1",
+        ),
+        (["other.often=yes"], "--set other.often=yes: 'other' is an observer that is not used, give --observer other"),
+    ],
+)
+def test_what_is_wrong_about_an_observers_option_is_told(tmp_path: Path, sets: list[str], beginning: str) -> None:
+    plugins = with_part("observer", "watcher", Watching)
+    other = replace(plugins.observers["watcher"], name="other")
+    plugins = replace(plugins, observers=Parts("observer", [*plugins.observers.values(), other]))
+    message = error_in(tmp_path, plugins=plugins, overrides={"observers": ["watcher"]}, sets=sets)
+
+    assert message.startswith(beginning)
+    if "known keys" in message:
+        assert message.splitlines()[-1] == "  watcher: often, reach"
+
+
+def test_an_observer_called_like_a_table_keeps_out_of_its_way(tmp_path: Path) -> None:
+    plugins = with_part("observer", "domain", Watching)
+    settings = settle(tmp_path, plugins=plugins, overrides={"observers": ["domain"]}, sets=["domain.bits=5"]).settings
+
+    assert settings.domain_options["bits"] == 5
+    assert settings.observer_options == {"domain": {"often": False, "reach": 3}}

@@ -24,7 +24,7 @@ class Target:
     """Weights whose first one is below this make the outputs NaN."""
 
     def network(self) -> keras.Model:
-        return keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, use_bias=False)])
+        return keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, use_bias=False, name="linear")])
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         error = tf.reduce_sum(tf.square(genomes - tf.constant([1.0, 2.0, 3.0])), axis=-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tests.helpers.domains import Target
@@ -23,15 +24,30 @@ class Recorder(Silent):
         self.metrics: list[dict[str, Any]] = []
         self.results: list[RunResult] = []
         self.seen: list[Any] = []
+        self.champions: list[tuple[int, int, float, Any]] = []
+        self.sensitivities: list[tuple[int, int, Any]] = []
+        self.events: list[str] = []
 
     def progress(self, progress: Any) -> None:
         self.seen.append(progress)
 
     def interval(self, metrics: list[dict[str, Any]]) -> None:
         self.metrics += metrics
+        self.events.append(f"interval at {metrics[0]['evaluations']}")
+
+    def sensitivity(self, run: int, evaluations: int, values: Any) -> None:
+        self.sensitivities.append((run, evaluations, values))
+
+    def best(self, run: int, evaluations: int, fitness: float, genome: Any) -> None:
+        self.champions.append((run, evaluations, fitness, genome))
+        self.events.append(f"best of {run} at {evaluations}")
+
+    def solved(self, run: int, evaluations: int) -> None:
+        self.events.append(f"solved {run} at {evaluations}")
 
     def finished(self, result: RunResult) -> None:
         self.results.append(result)
+        self.events.append(f"finished {result.run} at {result.evaluations}")
 
 
 def make_engine(
@@ -43,6 +59,7 @@ def make_engine(
     population: int = 6,
     runs: int = 2,
     seed: int = 0,
+    one_by_one: bool = False,
     **plan: Any,
 ) -> Engine:
     """Return an engine for a small domain."""
@@ -57,7 +74,7 @@ def make_engine(
         population=population,
         initial=Initial("normal", 1.0),
         seed=seed,
-        plan=make_plan(network, runs=runs, population=population, **plan),
+        plan=replace(make_plan(network, runs=runs, population=population, **plan), one_by_one=one_by_one),
     )
 
 

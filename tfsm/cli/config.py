@@ -91,7 +91,7 @@ def _show_run(resolved: Resolved, paths: Iterable[Path], json: bool) -> None:
         print_json({"files": paths, "settings": settings, "sources": resolved.sources})
     else:
         # As --set would have them: mutation_options.floor is set with mutation.floor.
-        _print_table((key.replace("_options.", "."), value, resolved.sources[key]) for key, value in _flat(settings))
+        _print_table((_spelt(key), value, resolved.sources[key]) for key, value in _flat(settings))
 
 
 def _show_general(general: General, paths: Iterable[Path], json: bool) -> None:
@@ -106,11 +106,15 @@ def _show_general(general: General, paths: Iterable[Path], json: bool) -> None:
     _print_table((key, value, general.sources[key]) for key, value in _flat(settings))
 
 
+def _spelt(key: str) -> str:
+    return key.removeprefix("observer_options.").replace("_options.", ".")
+
+
 def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
     for key, value in settings.items():
         # What an option's own value may be is its author's business: only our tables are taken apart.
-        if isinstance(value, dict) and not prefix:
-            yield from _flat(value, f"{key}.")
+        if isinstance(value, dict) and prefix in ("", "observer_options."):
+            yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
@@ -131,4 +135,4 @@ def _shown(value: object) -> str:
     """Spell a value as `--set` takes it."""
     if value is None or isinstance(value, bool):
         return "none" if value is None else str(value).lower()
-    return ",".join(map(_shown, value)) if isinstance(value, list | tuple) else str(value)
+    return ",".join(map(_shown, value)) or "[]" if isinstance(value, list | tuple) else str(value)

@@ -9,12 +9,17 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from tfsm import __version__
-from tfsm.cli import config, parts, plugins
+from tfsm.cli import config, parts, plugins, runs
+from tfsm.cli.compare import compare
 from tfsm.cli.console import say
 from tfsm.cli.context import Context, DisablePlugin
 from tfsm.cli.doctor import doctor
 from tfsm.cli.replay import replay
+from tfsm.cli.report import report
+from tfsm.cli.reproduce import reproduce
+from tfsm.cli.robustness import robustness
 from tfsm.cli.run import run
+from tfsm.cli.sweep import sweep
 from tfsm.errors import TfsmError
 
 USER_ERROR: Final = 2
@@ -23,13 +28,20 @@ INTERRUPTED: Final = 130
 # Plain help starts faster than rich help, and can be piped.
 app = typer.Typer(name="tfsm", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 app.command()(run)
+app.command()(compare)
+app.command()(sweep)
+app.command()(robustness)
+app.command()(reproduce)
+app.command()(report)
 app.command()(replay)
 app.command()(doctor)
+app.add_typer(runs.app, name="runs")
 app.add_typer(config.app, name="config")
 app.add_typer(plugins.app, name="plugins")
 app.command()(parts.mutations)
 app.command()(parts.domains)
 app.command()(parts.selections)
+app.command()(parts.observers)
 
 
 def _print_version(wanted: bool) -> None:

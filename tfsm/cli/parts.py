@@ -1,4 +1,4 @@
-"""`tfsm mutations`, `tfsm domains`, `tfsm selections`: the registered parts and their options."""
+"""`tfsm mutations`, `tfsm domains`, `tfsm selections`, `tfsm observers`: the registered parts and their options."""
 
 from __future__ import annotations
 
@@ -52,6 +52,16 @@ def selections(
 ) -> None:
     """List the selection schemes with their options."""
     _show(ctx, "selection", name, json, disable_plugin)
+
+
+def observers(
+    ctx: typer.Context,
+    name: Annotated[str | None, _name("observer")] = None,
+    json: Json = False,
+    disable_plugin: DisablePlugin = None,
+) -> None:
+    """List the observers with their options."""
+    _show(ctx, "observer", name, json, disable_plugin)
 
 
 def _show(ctx: typer.Context, kind: Kind, name: str | None, json: bool, disable_plugin: list[str] | None) -> None:

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 LINE_SECONDS = 10.0
 
 
-def progress_of(settings: Settings, *, quiet: bool) -> AbstractContextManager[Any]:
+def progress_of(settings: Settings, *, quiet: bool, title: str | None = None) -> AbstractContextManager[Any]:
     """Return an observer that shows progress in the way that fits where stderr goes."""
     if quiet:
         return nullcontext(_Nothing())
-    return _Bar(settings) if sys.stderr.isatty() else _Lines(settings)
+    title = title or f"{settings.domain}, {settings.mutation}"
+    return _Bar(title) if sys.stderr.isatty() else _Lines(title)
 
 
 class _Nothing:
@@ -42,8 +43,8 @@ class _Nothing:
 class _Shown(_Nothing):
     """Counts evaluations per second over the last while, compile time left out."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._title = f"{settings.domain}, {settings.mutation}"
+    def __init__(self, title: str) -> None:
+        self._title = title
         self._marks: list[tuple[float, int]] = []
 
     def __exit__(
@@ -71,8 +72,8 @@ class _Shown(_Nothing):
 class _Lines(_Shown):
     """Prints a line now and then."""
 
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(settings)
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
         self._last = -math.inf
 
     def __enter__(self) -> Self:

@@ -51,6 +51,14 @@ def run(
     seed: Annotated[int | None, typer.Option(metavar="S", help="Run r of a seed is always the same run.")] = None,
     evaluations: Annotated[int | None, typer.Option(metavar="N", help="The most evaluations of one run.")] = None,
     population: Annotated[int | None, typer.Option(metavar="N", help="Individuals of one run.")] = None,
+    observer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Somebody else to tell how it goes; `tfsm observers` lists them; may be repeated.",
+            autocompletion=complete_parts("observer"),
+        ),
+    ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the domain, operator, scheme or engine."),
@@ -69,7 +77,8 @@ def run(
     from tfsm.experiments.settings import resolve
 
     plugins = context(ctx, disable_plugin).plugins()
-    import_for(plugins.domains[domain], plugins.mutations[mutation])
+    watching = [plugins.observers[name] for name in observer or ()]
+    import_for(plugins.domains[domain], plugins.mutations[mutation], *watching)
     overrides = {
         "intensity": intensity,
         "selection": selection,
@@ -77,6 +86,7 @@ def run(
         "seed": seed,
         "evaluations": evaluations,
         "population": population,
+        "observers": observer or None,
     }
     resolved = resolve(plugins, domain=domain, mutation=mutation, overrides=overrides, sets=set_ or (), config=config)
 

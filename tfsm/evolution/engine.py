@@ -12,15 +12,12 @@ from tfsm.evolution.evaluating import Evaluator
 from tfsm.evolution.initial import Initial
 from tfsm.evolution.mapping import chosen, mutated, one_by_one
 from tfsm.evolution.plan import Plan
+from tfsm.evolution.probing import Probe
 from tfsm.evolution.reuse import Reuse, can_reuse
 from tfsm.evolution.state import State
 from tfsm.evolution.traced import Traced
-from tfsm.kernels.divergence import divergence
 from tfsm.kernels.noise import fold, root_seed, split
 from tfsm.models.network import Network
-
-PROBES = 4
-"""Children made, and not evaluated, to measure divergence at the end of a logging interval."""
 
 
 class Engine:
@@ -58,7 +55,7 @@ class Engine:
         self.network, self.plan = network, plan
         self._domain, self._mutation, self._selection = domain, mutation, selection
         self._initial = initial
-        self._intensity = tf.constant(intensity, network.dtype)
+        self._intensity = tf.Variable(intensity, trainable=False, dtype=network.dtype)
         self._root = root_seed(seed)
         self._first_run = tf.Variable(0, trainable=False)
         self._evaluate = Evaluator(domain, network, jit=plan.jit)
@@ -72,7 +69,8 @@ class Engine:
         self.state = self._allocate(population)
         self.begin = Traced(self._repeated(self._begin))
         self.advance = Traced(self._repeated(self._advance))
-        self.probe = Traced(self._probe)
+        probe = Probe(network, domain, mutation, plan, self.state, draw=self._drawn_parents, children=self._children)
+        self.probe = Traced(probe.run)
 
     @property
     def reuses(self) -> bool:
@@ -85,9 +83,18 @@ class Engine:
         return bool(getattr(self._mutation, "measures_each", False))
 
     @property
+    def domain(self) -> Domain:
+        """What evaluates."""
+        return self._domain
+
+    @property
     def compiled_domain(self) -> bool:
         """Whether the domain is compiled with the loop."""
         return self._evaluate.compiled
+
+    def set_intensity(self, intensity: float) -> None:
+        """Use another intensity from now on; nothing is compiled again."""
+        self._intensity.assign(intensity)
 
     def reset(self, first_run: int) -> None:
         """Make ready for the runs from `first_run` on."""
@@ -151,24 +158,14 @@ class Engine:
         self._tally(lanes, live, fitness, parent_fitness, child)
         self._record(lanes, live, enters, choice.replaced, child.genome, found._replace(fitness=fitness))
 
-    def _probe(self, lanes: Tensor) -> Tensor:
-        """Return the mean divergence `[W]` of some children from their parents, without evaluating or keeping any."""
-        total = tf.zeros_like(lanes, self.network.dtype)
-        for i in range(PROBES):
-            # Evaluation numbers below zero are never run, so these children are nobody's.
-            number = -1 - (PROBES * self.state.evaluations.sparse_read(lanes) + i)
-            choice, mutate_seed, _ = self._draw(self.state.fitness.sparse_read(lanes), self._first_run + lanes, number)
-            parents, experience, child = self._children(lanes, choice.parent, mutate_seed)
-            seen = self._domain.observe(experience)
-            total += divergence(self.network.rows(parents, seen), self.network.rows(child.genome, seen))
-        return total / PROBES
-
     def _children(self, lanes: Tensor, slots: Tensor, seed: Tensor) -> tuple[Tensor, Nest, Child]:
         """Return one individual of each run, what it saw, and a child of it."""
         parents, experience = self.state.individuals(lanes, slots)
         if self._reuse is None:
             return parents, experience, self._mutate(parents, experience, seed)
-        genomes = self._reuse.children(self.state, lanes, slots, parents, experience, self._intensity, seed)
+        genomes = self._reuse.children(
+            self.state, lanes, slots, parents, experience, self._intensity.read_value(), seed
+        )
         return parents, experience, Child(genomes, {})
 
     def _live(self, lanes: Tensor, real: Tensor, budget: Tensor) -> tuple[Tensor, Tensor]:
@@ -187,9 +184,13 @@ class Engine:
         best = tf.argmax(fitness, axis=-1, output_type=tf.int32)
         return Choice(tf.where(healthy, parent, best), replaced), mutate_seed, evaluate_seed
 
+    def _drawn_parents(self, lanes: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:
+        choice, mutate_seed, _ = self._draw(self.state.fitness.sparse_read(lanes), self._first_run + lanes, number)
+        return choice.parent, mutate_seed
+
     def _mutated(self, parents: Tensor, experience: Nest, seed: Tensor) -> Child:
         seen = self._domain.observe(experience)
-        return mutated(self._mutation, self.network, parents, seen, self._intensity, seed)
+        return mutated(self._mutation, self.network, parents, seen, self._intensity.read_value(), seed)
 
     def _tally(self, lanes: Tensor, live: Tensor, fitness: Tensor, parent_fitness: Tensor, child: Child) -> None:
         marks = {

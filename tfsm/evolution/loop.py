@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.engine import Engine
+from tfsm.evolution.metrics import plain, quartiles, spread
 from tfsm.evolution.pace import Pace
+from tfsm.evolution.probing import probes
 from tfsm.evolution.records import Observer, Progress, RunResult, Snapshot
 from tfsm.evolution.state import TALLIES
+from tfsm.models.sections import sections
 
 
 class Loop:
@@ -44,6 +46,9 @@ class Loop:
         self._budget, self._log_every = evaluations, log_every
         self._observers, self._stop = observers, stop
         self._pace = Pace(engine.plan.widths())
+        self._sections = sections(engine.network.model)
+        self._probes = tf.constant(probes(log_every))
+        self._standing: dict[int, tuple[bool, float]] = {}
         self._results: list[RunResult] = []
         self.interrupted = False
 
@@ -83,6 +88,7 @@ class Loop:
             logging = active if spent % self._log_every == 0 and spent > population else ending
             if logging:
                 self._log(first, logging)
+                self._tell_best(first, logging)
             for lane in ending:
                 self._end(first, lane)
             ended.update(ending)
@@ -106,11 +112,7 @@ class Loop:
 
     def _log(self, first: int, lanes: list[int]) -> None:
         state = self._engine.state
-        padded = (lanes + lanes[:1] * self._engine.plan.width)[: self._engine.plan.width]
-        traces, began = self._engine.probe.traces, time.perf_counter()
-        divergence = self._engine.probe(tf.constant(padded, tf.int32)).numpy()
-        if self._engine.probe.traces > traces:
-            self._pace.compiled(time.perf_counter() - began)
+        divergence, sensitivity = self._probe(lanes)
         tallies = {name: tally.numpy() for name, tally in state.tallies.items()}
         fitness, evaluations = state.fitness.numpy(), state.evaluations.numpy()
         best = state.best_fitness.numpy()
@@ -120,26 +122,51 @@ class Loop:
             children = tallies["children"][lane]
             shares = {name: tally[lane] / children if children else None for name, tally in tallies.items()}
             del shares["children"]
-            metrics.append(
-                _plain(
-                    run=first + lane,
-                    evaluations=evaluations[lane],
-                    best_fitness=best[lane],
-                    mean_fitness=healthy.mean() if healthy.size else None,
-                    divergence=divergence[place],
-                    **{name: shares.pop(name) for name in TALLIES[1:]},
-                    **shares,
-                )
-            )
+            line = {
+                "run": first + lane,
+                "evaluations": evaluations[lane],
+                "best_fitness": best[lane],
+                "mean_fitness": healthy.mean() if healthy.size else None,
+                "divergence": divergence[place].mean(),
+                "divergence_quantiles": quartiles(divergence[place]),
+                **{name: shares.pop(name) for name in TALLIES[1:]},
+            }
+            if sensitivity.size:
+                line["sensitivity"] = spread(self._sections, sensitivity[place])
+            metrics.append(plain({**line, **{name: share for name, share in shares.items() if name not in line}}))
         state.clear_tallies()
         for observer in self._observers:
             observer.interval(metrics)
+            for place, lane in enumerate(lanes if sensitivity.size else ()):
+                observer.sensitivity(first + lane, int(evaluations[lane]), sensitivity[place])
         if state.behavior.shape[0]:
             behavior = state.behavior.numpy()
             for lane in lanes:
                 snapshot = Snapshot(first + lane, int(evaluations[lane]), behavior[lane])
                 for observer in self._observers:
                     observer.population(snapshot)
+
+    def _probe(self, lanes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        width = self._engine.plan.width
+        padded = tf.constant((lanes + lanes[:1] * width)[:width], tf.int32)
+        traces, began = self._engine.probe.traces, time.perf_counter()
+        divergence, sensitivity = (found.numpy() for found in self._engine.probe(padded, self._probes))
+        if self._engine.probe.traces > traces:
+            self._pace.compiled(time.perf_counter() - began)
+        return divergence, sensitivity
+
+    def _tell_best(self, first: int, lanes: list[int]) -> None:
+        """Tell of the runs whose champion is another than when it was last told of."""
+        state = self._engine.state
+        solved, fitness = state.solved.numpy(), state.champion_fitness.numpy()
+        for lane in lanes:
+            run, standing = first + lane, (bool(solved[lane]), float(fitness[lane]))
+            if standing <= self._standing.get(run, (False, float("-inf"))):
+                continue
+            self._standing[run] = standing
+            genome = state.champion.gather_nd([[lane]]).numpy()[0]
+            for observer in self._observers:
+                observer.best(run, int(state.evaluations.numpy()[lane]), standing[1], genome)
 
     def _end(self, first: int, lane: int) -> None:
         state = self._engine.state
@@ -154,6 +181,8 @@ class Loop:
         )
         self._results.append(result)
         for observer in self._observers:
+            if result.solved:
+                observer.solved(result.run, result.evaluations)
             observer.finished(result)
 
     def _check_healthy(self, first: int, count: int) -> None:
@@ -185,14 +214,3 @@ class Loop:
 
     def _has_ended(self, run: int) -> bool:
         return any(result.run == run for result in self._results)
-
-
-def _plain(**values: Any) -> dict[str, Any]:
-    """Return JSON's own types: whole numbers stay whole, and what is not finite becomes null."""
-    plain: dict[str, Any] = {}
-    for name, value in values.items():
-        if value is None or isinstance(value, int | np.integer):
-            plain[name] = None if value is None else int(value)
-        else:
-            plain[name] = float(value) if np.isfinite(value) else None
-    return plain

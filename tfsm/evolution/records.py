@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from tfsm.models.sections import Section
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,27 @@ class Snapshot:
     """`[N, D]`"""
 
 
+@dataclass(frozen=True)
+class Experiment:
+    """What is about to be evolved."""
+
+    settings: dict[str, Any]
+    """All of them, as plain JSON values."""
+    directory: Path | None
+    """The run directory; None where nothing is kept."""
+    layers: tuple[Section, ...]
+    """The layers that have trainable weights, and where these lie in a genome."""
+
+
+Status: TypeAlias = Literal["finished", "interrupted", "failed"]
+
+
 class Observer(Protocol):
-    """Whoever wants to know; every method may do nothing."""
+    """Whoever wants to know. An observer of yours need only have the methods that it cares for."""
+
+    def started(self, experiment: Experiment) -> None:
+        """Hear what is about to be evolved."""
+        ...
 
     def progress(self, progress: Progress) -> None:
         """Hear where all runs stand, a few times a second."""
@@ -77,17 +100,40 @@ class Observer(Protocol):
         """Hear each run's metrics at the end of a logging interval, or of the run."""
         ...
 
+    def sensitivity(self, run: int, evaluations: int, values: np.ndarray) -> None:
+        """Hear how sensitive a parent's weights `[P]` are, at the end of an interval, if the operator measures that."""
+        ...
+
     def population(self, snapshot: Snapshot) -> None:
         """Hear what a population does, if the domain gives names to that."""
+        ...
+
+    def best(self, run: int, evaluations: int, fitness: float, genome: np.ndarray) -> None:
+        """Hear that a run has a new champion `[P]`, at the end of an interval."""
+        ...
+
+    def solved(self, run: int, evaluations: int) -> None:
+        """Hear that a run was solved."""
         ...
 
     def finished(self, result: RunResult) -> None:
         """Hear how a run ended."""
         ...
 
+    def ended(self, status: Status) -> None:
+        """Hear how all of it ended; nothing comes after that."""
+        ...
+
+
+EVENTS: Final = tuple(name for name in vars(Observer) if not name.startswith("_"))
+"""What an observer can hear of."""
+
 
 class Silent:
     """An observer that does nothing; a base for those that care for some events only."""
+
+    def started(self, experiment: Experiment) -> None:
+        """Ignore it."""
 
     def progress(self, progress: Progress) -> None:
         """Ignore it."""
@@ -95,8 +141,20 @@ class Silent:
     def interval(self, metrics: list[dict[str, Any]]) -> None:
         """Ignore it."""
 
+    def sensitivity(self, run: int, evaluations: int, values: np.ndarray) -> None:
+        """Ignore it."""
+
     def population(self, snapshot: Snapshot) -> None:
         """Ignore it."""
 
+    def best(self, run: int, evaluations: int, fitness: float, genome: np.ndarray) -> None:
+        """Ignore it."""
+
+    def solved(self, run: int, evaluations: int) -> None:
+        """Ignore it."""
+
     def finished(self, result: RunResult) -> None:
+        """Ignore it."""
+
+    def ended(self, status: Status) -> None:
         """Ignore it."""

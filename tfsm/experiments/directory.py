@@ -6,9 +6,11 @@ import itertools
 import json
 import os
 import platform
+import shutil
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -18,13 +20,13 @@ import numpy as np
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.records import RunResult, Silent, Snapshot
+from tfsm.experiments.record import METRICS, RECORD, now, write_json
 from tfsm.experiments.settings import Resolved
 from tfsm.models.genome import unflatten
 
-RECORD = "run.json"
-METRICS = "metrics.jsonl"
 CHAMPIONS = "champions"
 BEHAVIOR = "behavior"
+INPUTS = "inputs"
 
 
 class RunDirectory(Silent):
@@ -37,6 +39,7 @@ class RunDirectory(Silent):
         command: the command line.
         plan: how the run is compiled, for the record.
         objects: parts that came ready made, in words, for the record.
+        files: files that options of the domain name, which are copied.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class RunDirectory(Silent):
         command: list[str],
         plan: dict[str, Any],
         objects: dict[str, str],
+        files: Mapping[str, Path],
     ) -> None:
         self.path = path
         self._model = model
@@ -59,12 +63,13 @@ class RunDirectory(Silent):
         self._record: dict[str, Any] = {
             "status": "running",
             "command": command,
-            "started": _now(),
+            "started": now(),
             "ended": None,
             "seed": resolved.settings.seed,
             "settings": resolved.settings.as_dict(),
             "sources": resolved.sources,
             "objects": objects,
+            "inputs": _copied(files, path / INPUTS),
             "plan": plan,
             "versions": _versions(),
             "runs": [],
@@ -98,7 +103,7 @@ class RunDirectory(Silent):
         for run in list(self._snapshots):
             self._save_behavior(run)
         self._metrics.close()
-        self._record |= {"status": status, "ended": _now()}
+        self._record |= {"status": status, "ended": now()}
         if error is not None:
             self._record["error"] = error
         self._write_record()
@@ -117,9 +122,15 @@ class RunDirectory(Silent):
         os.replace(draft, file)
 
     def _write_record(self) -> None:
-        draft = self.path / f".{RECORD}.part"
-        draft.write_text(json.dumps(self._record, indent=2) + "\n", encoding="utf-8")
-        os.replace(draft, self.path / RECORD)
+        write_json(self.path / RECORD, self._record)
+
+
+def _copied(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
+    """Copy files, and return where each is within the run directory."""
+    for option, file in files.items():
+        folder.mkdir(exist_ok=True)
+        shutil.copyfile(file, folder / f"{option}{file.suffix}")
+    return {option: f"{folder.name}/{option}{file.suffix}" for option, file in files.items()}
 
 
 def champion_file(directory: Path, run: int) -> Path:
@@ -165,10 +176,6 @@ def claim(wanted: Path | None, name: str) -> Path:
     except OSError as error:
         raise TfsmError(f"{wanted or 'runs'}: cannot make the run directory: {error.strerror}") from error
     raise AssertionError("unreachable: the numbers do not end")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _versions() -> dict[str, str]:

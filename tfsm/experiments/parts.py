@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -52,6 +53,25 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
         seed=settings.seed,
         plan=plan,
     )
+
+
+class Engines:
+    """Builds engines; the last one is used again, compiled as it is, where nothing but the intensity is another."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Settings, keras.Model | None, Engine] | None = None
+
+    def engine(self, plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Engine:
+        """Return an engine for these settings."""
+        if self._last is not None:
+            before, own, engine = self._last
+            if own is model and replace(before, intensity=settings.intensity) == settings:
+                engine.set_intensity(settings.intensity)
+                return engine
+            self._last = None  # its memory first
+        engine = build_engine(plugins, settings, model=model)
+        self._last = (settings, model, engine)
+        return engine
 
 
 def build_part(entry: Entry, options: dict[str, Any]) -> Any:

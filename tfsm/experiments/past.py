@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,8 @@ import keras
 import numpy as np
 
 from tfsm.errors import TfsmError
-from tfsm.experiments.directory import RECORD, behavior_file, champion_file
+from tfsm.experiments.directory import behavior_file, champion_file
+from tfsm.experiments.record import RECORD, read_record
 from tfsm.experiments.settings import Settings
 from tfsm.models.loading import load_model
 
@@ -56,18 +56,17 @@ class Past:
 
 def open_run(directory: Path) -> Past:
     """Open a run directory; something else, or one that is damaged, is an error that says so."""
-    file = directory / RECORD
-    if not file.is_file():
-        what = "no such directory" if not directory.is_dir() else f"no run directory, it has no {RECORD}"
-        raise TfsmError(f"{directory}: {what}")
+    record = read_record(directory)
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
         known = {field.name for field in fields(Settings)}
         settings = Settings(**{key: value for key, value in record["settings"].items() if key in known})
+        # As they were: the user's own may be elsewhere by now, or say something else.
+        kept = {option: str(directory / file) for option, file in record.get("inputs", {}).items()}
+        settings = replace(settings, domain_options=settings.domain_options | kept)
         past = Past(directory, settings, bool(record["plan"]["jit"]), tuple(record["runs"]))
         ended = [(run["run"], run["solved"], run["best_fitness"]) for run in past.runs]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise TfsmError(f"{file}: not the record of a run: {type(error).__name__}: {error}") from None
+    except (KeyError, TypeError) as error:
+        raise TfsmError(f"{directory / RECORD}: not the record of a run: {type(error).__name__}: {error}") from None
     if not ended:
         raise TfsmError(f"{directory}: none of its runs has ended (it says {record.get('status')!r})")
     return past

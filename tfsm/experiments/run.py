@@ -6,17 +6,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import keras
 import tensorflow as tf
 
+from tfsm.contracts import Filed
 from tfsm.errors import TfsmError
 from tfsm.evolution.loop import Loop
-from tfsm.evolution.records import Observer
+from tfsm.evolution.records import Experiment, Observer, Status
 from tfsm.experiments.directory import RunDirectory, check_free, claim
-from tfsm.experiments.parts import build_engine
+from tfsm.experiments.observing import guarded, one_line
+from tfsm.experiments.parts import Engines
 from tfsm.experiments.result import Result
 from tfsm.experiments.settings import Resolved, Settings
+from tfsm.models.sections import sections
 from tfsm.plugins import Plugins
 
 
@@ -28,9 +32,10 @@ def run_experiment(
     out: Path | None = None,
     keep: bool = True,
     command: Sequence[str] = (),
-    observers: Sequence[Observer] = (),
+    observers: Sequence[Any] = (),
     stop: Callable[[], bool] = lambda: False,
     notify: Callable[[str], None] = lambda message: None,
+    engines: Engines | None = None,
 ) -> Result:
     """Evolve, and keep everything in a run directory.
 
@@ -41,13 +46,15 @@ def run_experiment(
         out: where to write; a new directory below `runs` if None.
         keep: whether to write anything at all.
         command: the command line, for the record.
-        observers: who else is told.
+        observers: who else is told, besides those that the settings name; see `Observer` for what.
         stop: True ends early, with everything kept.
-        notify: told what the user should know before the start.
+        notify: told what the user should know: before the start, and where an observer fails.
+        engines: where engines come from, if one may be used again.
     """
     settings = resolved.settings
     check_free(out)
-    engine = build_engine(plugins, settings, model=model)
+    others = guarded(plugins, settings, observers, notify)
+    engine = (engines or Engines()).engine(plugins, settings, model=model)
     if engine.plan.note:
         notify(engine.plan.note)
     began = time.perf_counter()
@@ -62,8 +69,9 @@ def run_experiment(
             command=list(command),
             plan=asdict(engine.plan),
             objects=_objects(plugins, settings),
+            files=engine.domain.files() if isinstance(engine.domain, Filed) else {},
         )
-    everybody = [*observers] if record is None else [record, *observers]
+    everybody: list[Observer] = [*others] if record is None else [record, *others]
     loop = Loop(
         engine,
         seed=settings.seed,
@@ -73,17 +81,27 @@ def run_experiment(
         observers=everybody,
         stop=stop,
     )
+    experiment = Experiment(settings.as_dict(), directory, sections(engine.network.model))
+    status: Status
     try:
+        for observer in everybody:
+            observer.started(experiment)
         results = loop.run()
     except BaseException as error:
-        message = _one_line(error)
+        message = one_line(error)
+        status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         if record is not None:
-            record.close("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", message)
+            record.close(status, message)
+        for observer in others:
+            observer.ended(status)
         if isinstance(error, tf.errors.OpError):
             raise TfsmError(f"the run failed inside TensorFlow: {message}") from error
         raise
+    status = "interrupted" if loop.interrupted else "finished"
     if record is not None:
-        record.close("interrupted" if loop.interrupted else "finished")
+        record.close(status)
+    for observer in others:
+        observer.ended(status)
     return Result(
         settings=settings,
         runs=tuple(sorted(results, key=lambda result: result.run)),
@@ -103,8 +121,3 @@ def _objects(plugins: Plugins, settings: Settings) -> dict[str, str]:
         "selection": plugins.selections[settings.selection],
     }
     return {kind: repr(entry.part) for kind, entry in chosen.items() if entry.part is not None}
-
-
-def _one_line(error: BaseException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0].strip() if lines else ''}"

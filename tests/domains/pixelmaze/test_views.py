@@ -77,6 +77,12 @@ def test_no_policy_without_memory_solves_the_maze() -> None:
     assert most_touched(GROUND, with_last_action=False) == 18
 
 
+def test_nor_the_short_one() -> None:
+    short = ground_of(read_layout("short", STEPS))
+    assert short.goals == 19
+    assert most_touched(short, with_last_action=False) == 12
+
+
 def test_memory_of_the_last_action_is_not_enough() -> None:
     all_but_one = GROUND.goals - 1
     assert most_touched(GROUND, with_last_action=True, least=all_but_one) == all_but_one

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 
 from tests.experiments.statistics.cases import method, methods, slowly, two_sided
-from tfsm.experiments.outcomes import Method
+from tfsm.experiments.outcomes import Method, Outcome
 from tfsm.experiments.statistics import compare, wilson
 from tfsm.experiments.statistics.barnard import _p
 
-KEYS = ["mann-whitney-all", "mann-whitney-solved", "barnard-end", "barnard-at", "log-rank"]
+KEYS = ["mann-whitney-all", "mann-whitney-solved", "barnard-end", "barnard-at", "log-rank", "mann-whitney-fitness"]
 TOO_FEW = "needs two runs or more on each side"
 
 
@@ -121,7 +121,8 @@ def test_a_hundred_runs_a_side() -> None:
     verdicts = compare(first, second, at=50).verdicts
     assert verdicts["barnard-end"].p == pytest.approx(slowly((80, 100), (50, 100)), rel=2e-3)
     assert verdicts["barnard-at"].p == pytest.approx(slowly((40, 100), (10, 100)), rel=2e-3)
-    assert all(verdict.p is not None and verdict.p < 1e-3 for verdict in verdicts.values())
+    times = [verdict.p for key, verdict in verdicts.items() if key != "mann-whitney-fitness"]
+    assert all(p is not None and p < 1e-3 for p in times)
 
 
 def test_a_table_is_worked_out_once() -> None:
@@ -160,3 +161,17 @@ def test_a_method_does_not_differ_from_itself(runs: Method) -> None:
     found = compare(runs, runs, at=10)
     assert found.superiority == 0.5
     assert all(verdict.p is None or verdict.p == pytest.approx(1) for verdict in found.verdicts.values())
+
+
+def test_fitness_is_compared_where_nothing_is_solved() -> None:
+    def unsolved(name: str, fitness: list[float | None]) -> Method:
+        return Method(name, tuple(Outcome(run, False, 100, value) for run, value in enumerate(fitness)), 100)
+
+    # Four against four without overlap, one of the lower without any fitness: U = 16, p = 2 / C(8, 4) = 2 / 70.
+    verdict = compare(unsolved("a", [4.0, 5.0, 6.0, 7.0]), unsolved("b", [None, 1.0, 2.0, 3.0])).verdicts[
+        "mann-whitney-fitness"
+    ]
+    assert verdict.statistic == 16.0
+    assert verdict.p == pytest.approx(2 / 70)
+    tied = compare(unsolved("a", [None, None]), unsolved("b", [None, None])).verdicts["mann-whitney-fitness"]
+    assert tied.p == 1.0

@@ -17,7 +17,7 @@ from tfsm.registry import Parts
 Path: TypeAlias = tuple[str, ...]
 """Of a table: `("domains", "parity")`."""
 
-TABLES: Final = ("run", "domains", "mutations", "selections", "engine")
+TABLES: Final = ("run", "domains", "mutations", "selections", "observers", "engine")
 DOMAIN_KEYS: Final = (*RUN_KEYS, "options", "mutation", "selection_options")
 
 
@@ -39,7 +39,7 @@ def _problems(file: ConfigFile, plugins: Plugins) -> Iterator[str]:
     yield from _run_settings(file, ("run",), run, plugins)
     yield from _unknown_keys(file.where("engine"), engine, ENGINE_KEYS)
     yield from problems_in(EngineOptions, _only(engine, ENGINE_KEYS), file.where("engine"))
-    for parts in (plugins.domains, plugins.mutations, plugins.selections):
+    for parts in (plugins.domains, plugins.mutations, plugins.selections, plugins.observers):
         for name, table in _table(file.tables, f"{parts.kind}s").items():
             path = (f"{parts.kind}s", name)
             misspelt = _near_miss(file, path, name, parts)
@@ -66,10 +66,13 @@ def _domain(file: ConfigFile, path: Path, table: Mapping[str, Any], plugins: Plu
 
 def _run_settings(file: ConfigFile, path: Path, values: Mapping[str, Any], plugins: Plugins) -> Iterator[str]:
     yield from problems_in(RunOptions, _only(values, set(RUN_KEYS) - {"intensity"}), file.where(*path))
-    selection = values.get("selection")
-    # The built-in file names parts whose plugin a user may have disabled; that is no mistake until they are used.
-    if isinstance(selection, str) and selection not in plugins.selections and not file.built_in:
-        yield f"{file.where(*path)} selection: {UnknownNameError('selection', selection, plugins.selections)}"
+    observers = values.get("observers")
+    named = [("selection", values.get("selection"), plugins.selections)]
+    named += [("observers", name, plugins.observers) for name in (observers if isinstance(observers, list) else ())]
+    for key, name, parts in named:
+        # The built-in file names parts whose plugin a user may have disabled; that is no mistake until they are used.
+        if isinstance(name, str) and name not in parts and not file.built_in:
+            yield f"{file.where(*path)} {key}: {UnknownNameError(parts.kind, name, parts)}"
     intensity = values.get("intensity")
     if not isinstance(intensity, dict):
         yield from problems_in(RunOptions, _only(values, ("intensity",)), file.where(*path))

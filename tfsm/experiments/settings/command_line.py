@@ -26,7 +26,8 @@ def from_flags(overrides: Mapping[str, object]) -> dict[str, Layer]:
         if value is None:
             continue
         if name in RUN_KEYS:
-            layers["run"][name] = Given(value, "command line", f"--{name.replace('_', '-')}:", True)
+            flag = "observer" if name == "observers" else name.replace("_", "-")
+            layers["run"][name] = Given(value, "command line", f"--{flag}:", True)
         elif name in _OPTIONS and isinstance(value, Mapping):
             for key, option in value.items():
                 layers[_OPTIONS[name]][str(key)] = Given(option, "command line", f"{name}:", True)
@@ -38,12 +39,15 @@ def from_flags(overrides: Mapping[str, object]) -> dict[str, Layer]:
 
 
 def add_assignments(
-    layers: Mapping[str, Layer], assignments: Sequence[Assignment], known: Mapping[str, Sequence[str]]
+    layers: dict[str, Layer],
+    assignments: Sequence[Assignment],
+    known: Mapping[str, Sequence[str]],
+    unused: Sequence[str] = (),
 ) -> None:
-    """Add what `--set` said to what the flags did."""
+    """Add what `--set` said to what the flags did; `unused` are observers that the run does not have."""
     for assignment in assignments:
-        part, key = part_of(assignment, known)
-        before = layers[part].get(key)
+        part, key = part_of(assignment, known, unused)
+        before = layers.setdefault(part, {}).get(key)
         if before is not None:
             first = before.source if before.source.startswith("--set") else before.where.removesuffix(":")
             raise TfsmError(f"--set {assignment.text}: {key} was already given by {first}")

@@ -62,8 +62,9 @@ def engine_layer(files: Sequence[ConfigFile]) -> Layer:
 def options_layer(files: Sequence[ConfigFile], entry: Entry, domain: str) -> Layer:
     """Merge what all files say about a part's options; what is meant for other parts is left out."""
     layer: Layer = {}
-    own, shared = (f"{entry.kind}s", entry.name), ("domains", domain, _SHARED[entry.kind])
-    paths = (shared,) if entry.kind == "domain" else (own, shared)
+    paths: list[tuple[str, ...]] = [] if entry.kind == "domain" else [(f"{entry.kind}s", entry.name)]
+    if entry.kind in _SHARED:
+        paths.append(("domains", domain, _SHARED[entry.kind]))
     for file in files:
         for path, table in _tables(file, *paths):
             layer |= _given(file, path, table, option_names(entry.options))

@@ -23,9 +23,12 @@ class Settings:
     init: Init
     init_scale: float | None
     log_every: int
+    observers: tuple[str, ...] = ()
     domain_options: dict[str, Any] = field(default_factory=dict)
     mutation_options: dict[str, Any] = field(default_factory=dict)
     selection_options: dict[str, Any] = field(default_factory=dict)
+    observer_options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By observer."""
     engine: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:

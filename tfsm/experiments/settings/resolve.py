@@ -22,9 +22,16 @@ from tfsm.plugins import Plugins
 from tfsm.registry import Entry
 
 BUILT_IN: Final = "built-in default"
+_NAMING: Final = ("selection", "observers")
+"""The settings of a run that name parts."""
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 _OWNER: Final[Mapping[str, str]] = MappingProxyType(
-    {"domain": "domain's default", "mutation": "operator's default", "selection": "selection's default"}
+    {
+        "domain": "domain's default",
+        "mutation": "operator's default",
+        "selection": "selection's default",
+        "observer": "observer's default",
+    }
 )
 
 
@@ -58,11 +65,13 @@ def resolve(
     flags = command_line.from_flags(overrides)
     parsed = assignments.parse(sets)
     known = {part: option_names(entry.options) for part, entry in chosen.items()}
-    named = assignments.chosen_selection(parsed, [*known["domain"], *known["mutation"]])
-    set_ = {"selection": command_line.given(named)} if named is not None else {}
-    chosen["selection"] = _selection(plugins, run | flags["run"] | set_)
+    named = {key: assignments.naming(key, parsed, [*known["domain"], *known["mutation"]]) for key in _NAMING}
+    naming = run | flags["run"] | {key: command_line.given(item) for key, item in named.items() if item is not None}
+    chosen["selection"] = _selection(plugins, naming)
+    observers = _observers(plugins, naming)
     known |= {"selection": option_names(chosen["selection"].options), "run": RUN_KEYS, "engine": ENGINE_KEYS}
-    command_line.add_assignments(flags, parsed, known)
+    known |= {name: option_names(entry.options) for name, entry in observers.items() if name not in known}
+    command_line.add_assignments(flags, parsed, known, [name for name in plugins.observers if name not in observers])
 
     sources = {"domain": "command line", "mutation": "command line"}
     run |= flags["run"]
@@ -77,9 +86,21 @@ def resolve(
         f"{part}_options": _options(entry, options_layer(files, entry, domain) | flags[part], sources)
         for part, entry in chosen.items()
     }
+    own = {name: layer for name, layer in flags.items() if name not in assignments.PARTS}
+    told = {
+        name: _options(entry, options_layer(files, entry, domain) | own.get(name, {}), sources)
+        for name, entry in observers.items()
+    }
     check_together(values, sources, chosen["selection"], options["selection_options"])
     engine = complete(EngineOptions, engine_layer(files) | flags["engine"], BUILT_IN, sources, "engine.")
-    everything: dict[str, Any] = {"domain": domain, "mutation": mutation, **values, **options, "engine": engine}
+    everything: dict[str, Any] = {
+        "domain": domain,
+        "mutation": mutation,
+        **values,
+        **options,
+        "observer_options": told,
+        "engine": engine,
+    }
     return Resolved(settings=Settings(**everything), sources=sources)
 
 
@@ -98,9 +119,11 @@ def _options(entry: Entry, layer: Layer, sources: dict[str, str]) -> dict[str, o
     options = entry.options or NoOptions
     missing = [option.name for option in describe(options) if option.required and option.name not in layer]
     if missing:
-        ways = " ".join(f"--set {entry.kind}.{name}=VALUE" for name in missing)
+        owner = entry.name if entry.kind == "observer" else entry.kind
+        ways = " ".join(f"--set {owner}.{name}=VALUE" for name in missing)
         raise TfsmError(f"{entry.kind} {entry.name!r} has options without a default: give {ways}")
-    return complete(options, layer, _OWNER[entry.kind], sources, f"{entry.kind}_options.")
+    prefix = f"observer_options.{entry.name}." if entry.kind == "observer" else f"{entry.kind}_options."
+    return complete(options, layer, _OWNER[entry.kind], sources, prefix)
 
 
 def _selection(plugins: Plugins, run: Layer) -> Entry:
@@ -112,3 +135,19 @@ def _selection(plugins: Plugins, run: Layer) -> Entry:
     except UnknownNameError as error:
         where = layer["selection"].where if layer else BUILT_IN
         raise TfsmError(f"{where} selection={name}: {error}") from error
+
+
+def _observers(plugins: Plugins, run: Layer) -> dict[str, Entry]:
+    """Look the observers up, likewise."""
+    layer = {"observers": run["observers"]} if "observers" in run else {}
+    where = layer["observers"].where if layer else BUILT_IN
+    found: dict[str, Entry] = {}
+    names: Any = complete(RunOptions, layer, BUILT_IN, {})["observers"]
+    for name in names:
+        if name in found:
+            raise TfsmError(f"{where} observers={name}: given twice")
+        try:
+            found[name] = plugins.observers[name].with_options()
+        except UnknownNameError as error:
+            raise TfsmError(f"{where} observers={name}: {error}") from error
+    return found

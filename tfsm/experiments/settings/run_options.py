@@ -24,6 +24,7 @@ class RunOptions:
     init: Annotated[Init, Doc("how initial weights are drawn; model: everybody has the model's own")] = "xavier-normal"
     init_scale: Annotated[float | None, Gt(0), Doc("scale of the initial weights; none: the scheme's own")] = None
     log_every: Annotated[int, Ge(1), Doc("evaluations from one line of the log to the next")] = 1_000
+    observers: Annotated[tuple[str, ...], Doc("names of observers that are told how it goes")] = ()
 
 
 RUN_KEYS: Final = tuple(field.name for field in fields(RunOptions))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import inf
 
 from scipy import stats
 
@@ -28,6 +29,7 @@ class Comparison:
     - `barnard-end`: how many were solved
     - `barnard-at`: how many were solved within some evaluations, if they were given
     - `log-rank`: how soon runs are solved, an unsolved one counting for as long as it went on
+    - `mann-whitney-fitness`: the best fitness of each run, at its end; one without a finite fitness is below all
     """
     superiority: float | None
     """The probability that a run of the first is faster than one of the second, ties half (Vargha and Delaney's A).
@@ -58,6 +60,7 @@ def compare(first: Method, second: Method, *, at: int | None = None) -> Comparis
     if at is not None:
         verdicts["barnard-at"] = _noted(barnard(_solved(first, at), _solved(second, at)), first, second, at)
     verdicts["log-rank"] = log_rank(_observed(first), _observed(second))
+    verdicts["mann-whitney-fitness"] = mann_whitney(_fitness(first), _fitness(second))
     empty = not (first.outcomes and second.outcomes)
     return Comparison(
         first=first.name,
@@ -94,6 +97,10 @@ def _noted(verdict: Verdict, first: Method, second: Method, end: int) -> Verdict
         return verdict
     note = f"runs that stopped before {end:,} evaluations and count as unsolved: {stopped}"
     return replace(verdict, note="; ".join(filter(None, (verdict.note, note))))
+
+
+def _fitness(method: Method) -> list[float]:
+    return [-inf if outcome.best_fitness is None else outcome.best_fitness for outcome in method.outcomes]
 
 
 def _solutions(method: Method) -> list[float]:

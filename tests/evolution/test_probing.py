@@ -1,0 +1,206 @@
+"""What a logging interval tells of mutation, against what is known of a linear unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.helpers.domains import Target
+from tests.helpers.engines import evolve, make_engine
+from tfsm.contracts import Child, Nest, Tensor
+from tfsm.evolution.engine import Engine
+from tfsm.evolution.metrics import plain, quartiles, spread
+from tfsm.evolution.probing import MOST, probes
+from tfsm.kernels.noise import fold, gaussian, root_seed, split
+from tfsm.models.network import Network
+from tfsm.models.sections import Section
+from tfsm_mutations.control import Control
+from tfsm_mutations.gradient_abs import SafeMutationAbs
+from tfsm_mutations.gradient_sum import SafeMutationSum
+from tfsm_mutations.rescale import SafeMutationRescale
+from tfsm_mutations.second_order import SafeMutationSecondOrder
+from tfsm_selections.hill_climber import HillClimber
+
+WAYS: dict[str, dict[str, Any]] = {
+    "xla, kept": {},
+    "xla": {"reuse": False},
+    "graph, one by one, kept": {"compile": "graph", "one_by_one": True},
+    "graph, one by one": {"compile": "graph", "one_by_one": True, "reuse": False},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shift:
+    """Add the intensity itself to every weight; an operator whose divergence is known."""
+
+    batched: ClassVar[bool] = True
+
+    def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
+        return parent + intensity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explosion(Shift):
+    """Every child's outputs are infinite."""
+
+    def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
+        return parent + np.inf
+
+
+def lines(engine: Engine, evaluations: int = 41) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+    """Evolve, and return the last line of each run with its population."""
+    _, recorder = evolve(engine, evaluations=evaluations, log_every=evaluations)
+    yield from zip(recorder.metrics, engine.state.genomes.numpy(), strict=True)
+
+
+@pytest.mark.parametrize(("log_every", "count"), [(1, 5), (20, 5), (250, 5), (400, 9), (999, 17), (10**9, 17)])
+def test_no_more_than_a_few_children_are_made_for_the_log(log_every: int, count: int) -> None:
+    assert probes(log_every) == count
+    assert probes(log_every) % 4 == 1
+
+
+@pytest.mark.parametrize(
+    ("mutation", "compile"),
+    [
+        (Control(), "xla"),
+        (Control(), "graph"),
+        (SafeMutationRescale(), "xla"),
+        (SafeMutationSum(), "xla"),
+        (SafeMutationSecondOrder(), "graph"),
+    ],
+    ids=lambda m: m if isinstance(m, str) else type(m).__name__,
+)
+def test_without_intensity_no_child_diverges(mutation: Any, compile: str) -> None:
+    for line, _ in lines(make_engine(Target(near=0.0), mutation, intensity=0.0, compile=compile)):
+        assert line["divergence"] == 0.0
+        assert line["divergence_quantiles"] == [0.0] * 5
+
+
+def test_each_quantile_is_the_divergence_of_a_child_of_somebody() -> None:
+    engine = make_engine(Target(near=0.0), Shift(), intensity=0.25)
+    for line, population in lines(engine):
+        # A unit that saw its own weights w and (1, 1, 1): the outputs move by sum(w) / 4 and by 3 / 4.
+        possible = (np.square(population.sum(axis=1) * 0.25) + 0.75**2) / 2
+        quantiles = line["divergence_quantiles"]
+        assert quantiles == sorted(quantiles)
+        assert all(np.isclose(possible, quantile, rtol=1e-5).any() for quantile in quantiles)
+        assert line["divergence"] == pytest.approx(np.mean(quantiles), rel=1e-5), "five children, so these are all"
+
+
+def test_quantiles_are_drawn_from_as_many_children_as_the_interval_pays_for() -> None:
+    engine = make_engine(Target(near=0.0), Control())
+    lanes = tf.range(2)
+    engine.begin(tf.constant(6), lanes, tf.constant(2), tf.constant(6))
+    few, many = (engine.probe(lanes, tf.constant(count))[0].numpy() for count in (5, MOST))
+    assert (few.shape, many.shape) == ((2, 5), (2, MOST))
+    np.testing.assert_array_equal(few, many[:, :5])
+    assert len(np.unique(many)) == many.size
+    assert engine.probe.traces == 1, "however many"
+
+
+def test_children_with_infinite_outputs_have_no_finite_divergence() -> None:
+    for line, _ in lines(make_engine(Target(near=0.0), Explosion())):
+        assert line["divergence"] is None
+        assert line["divergence_quantiles"] == [None] * 5
+
+
+def test_one_broken_child_among_others_is_the_farthest() -> None:
+    assert quartiles(np.array([3.0, np.nan, 1.0, 2.0, np.inf])) == pytest.approx([1, 2, 3, np.inf, np.nan], nan_ok=True)
+    assert plain(quartiles(np.array([3.0, np.nan, 1.0, 2.0, np.inf]))) == [1.0, 2.0, 3.0, None, None]
+    assert quartiles(np.arange(17.0)[::-1]) == [0, 4, 8, 12, 16]
+
+
+def test_a_spread_is_over_the_weights_of_one_layer() -> None:
+    sections = [Section("a", ((0, 101),)), Section("b", ((101, 102), (103, 104)))]
+    values = np.concatenate([np.arange(101.0), [3.0, -1.0, 5.0]])
+    assert spread(sections, values) == {"a": [5, 50, 95], "b": pytest.approx([3.1, 4.0, 4.9])}
+    values[[102, 103]] = np.nan, np.inf
+    assert plain(spread(sections, values)) == {"a": [5, 50, 95], "b": [None, None, None]}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("mutation", "expected"),
+    [
+        # A linear unit that saw w and (1, 1, 1): the mean absolute gradient, and the absolute sum of gradients.
+        (SafeMutationAbs(), lambda w: (np.abs(w) + 1) / 2),
+        (SafeMutationSum(), lambda w: np.abs(w + 1)),
+    ],
+    ids=["abs", "sum"],
+)
+def test_a_linear_unit_is_as_sensitive_as_its_inputs_say(mutation: Any, expected: Any, way: str) -> None:
+    engine = make_engine(Target(near=0.0), mutation, HillClimber(), population=1, **WAYS[way])
+    assert engine.reuses is ("kept" in way)
+    for line, ((parent,)) in lines(engine):
+        quantiles = np.quantile(expected(parent), [0.05, 0.5, 0.95])
+        assert line["sensitivity"] == {"linear": pytest.approx(quantiles, rel=1e-5)}
+
+
+@pytest.mark.parametrize("way", ["xla", "graph, one by one"])
+def test_curvature_is_measured_along_a_unit_vector_drawn_for_it(way: str) -> None:
+    engine = make_engine(Target(near=0.0), SafeMutationSecondOrder(), HillClimber(), population=1, **WAYS[way])
+    for run, (line, (parent,)) in enumerate(lines(engine)):
+        _, seed, _ = split(fold(root_seed(0), run, -1 - MOST * 41), 3)
+        noise = gaussian(seed, 3).numpy()
+        inputs = np.stack([parent, np.ones(3)])  # [I, P]; the divergence of d is the mean of (x d)^2
+        curvature = 2 * inputs.T @ inputs / 2 @ (noise / np.linalg.norm(noise))
+        quantiles = np.quantile(np.sqrt(np.abs(curvature)), [0.05, 0.5, 0.95])
+        assert line["sensitivity"] == {"linear": pytest.approx(quantiles, rel=1e-4)}
+
+
+@pytest.mark.parametrize("mutation", [Control(), SafeMutationRescale()], ids=lambda m: type(m).__name__)
+def test_an_operator_that_measures_nothing_says_nothing(mutation: Any) -> None:
+    engine = make_engine(Target(near=0.0), mutation)
+    _, recorder = evolve(engine)
+    assert not any("sensitivity" in line for line in recorder.metrics)
+    assert recorder.sensitivities == []
+
+
+def test_observers_get_the_sensitivities_that_the_quantiles_are_of() -> None:
+    engine = make_engine(Target(near=0.0), SafeMutationAbs())
+    _, recorder = evolve(engine)
+    assert [(run, number) for run, number, _ in recorder.sensitivities] == [
+        (line["run"], line["evaluations"]) for line in recorder.metrics
+    ]
+    for line, (_, _, values) in zip(recorder.metrics, recorder.sensitivities, strict=True):
+        assert values.shape == (3,)
+        assert line["sensitivity"]["linear"] == pytest.approx(np.quantile(values, [0.05, 0.5, 0.95]), rel=1e-6)
+
+
+@pytest.mark.parametrize("mutation", [SafeMutationAbs(), SafeMutationSecondOrder()], ids=["kept", "measured"])
+def test_the_probe_is_traced_once(mutation: Any) -> None:
+    engine = make_engine(Target(near=0.0), mutation)
+    evolve(engine, evaluations=100)
+    assert engine.probe.traces == 1
+    assert engine.advance.traces == 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Talkative(SafeMutationSecondOrder):
+    """Reports numbers of its own, one of which is called as one of the log's is."""
+
+    def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Child:
+        child = super().__call__(network, parent, experience, intensity, seed)
+        ones = tf.ones_like(parent[:, 0])
+        return Child(child, {"sensitivity": ones, "divergence": ones, "mine": 3.0 * ones})
+
+
+def test_an_operators_number_does_not_cover_one_of_the_logs() -> None:
+    for line, _ in lines(make_engine(Target(near=0.0), Talkative())):
+        assert line["mine"] == 3.0
+        assert line["divergence"] == pytest.approx(np.mean(line["divergence_quantiles"]), rel=1e-5)
+        assert set(line["sensitivity"]) == {"linear"}
+
+
+def test_logging_more_often_changes_no_run() -> None:
+    for mutation in (SafeMutationSum(), SafeMutationSecondOrder()):
+        engine = make_engine(Target(near=0.0), mutation)
+        often, _ = evolve(engine, evaluations=80, log_every=7)
+        seldom, _ = evolve(engine, evaluations=80, log_every=80)
+        for one, other in zip(often, seldom, strict=True):
+            np.testing.assert_array_equal(one.champion, other.champion)

@@ -1,0 +1,103 @@
+"""Studies made by hand, whose numbers can be worked out in the head, and run directories of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tfsm.experiments.outcomes import Method, Outcome, Study
+
+EVIL = "<script>alert('x')</script> & \"$co$\""
+"""A name that is a script for a careless page, and a formula for careless figures."""
+
+BUDGET = 1_000
+
+
+def method(
+    name: str,
+    solutions: Sequence[int | None],
+    *,
+    metrics: Sequence[Mapping[str, Any]] | None = None,
+    status: str = "finished",
+    runs: int | None = None,
+    **record: Any,
+) -> Method:
+    """Return a method whose runs were solved after so many evaluations, or never."""
+    outcomes = tuple(
+        Outcome(run, when is not None, BUDGET if when is None else when, 1 + run / 10)
+        for run, when in enumerate(solutions)
+    )
+    settings = {
+        "domain": "parity",
+        "mutation": name,
+        "runs": len(solutions) if runs is None else runs,
+        "evaluations": BUDGET,
+        "mutation_options": {"floor": 0.01} if name != "control" else {},
+    }
+    told = {
+        "status": status,
+        "seed": 7,
+        "started": "2025-01-02T03:04:05+00:00",
+        "ended": "2025-01-02T03:05:06+00:00",
+        "command": ["tfsm", "run", "parity", "--mutation", name],
+        "versions": {"tfsm": "1.2.3", "python": "3.13.0"},
+        "settings": settings,
+        **record,
+    }
+    lines = logged(len(solutions)) if metrics is None else metrics
+    return Method(name, outcomes, BUDGET, tuple(lines), settings, told, Path("runs") / "made-by-hand")
+
+
+def logged(runs: int, **more: Any) -> list[dict[str, Any]]:
+    """Return what runs logged: fitness grows in step, run by run a tenth higher, and shares stay what they are."""
+    return [
+        {
+            "run": run,
+            "evaluations": evaluations,
+            "best_fitness": evaluations / BUDGET + run / 10,
+            "mean_fitness": 0.0,
+            "divergence": 0.5,
+            "better": 0.25,
+            "neutral": 0.125,
+            "broken": 1 - evaluations / BUDGET,
+            **more,
+        }
+        for evaluations in range(100, BUDGET + 1, 100)
+        for run in range(runs)
+    ]
+
+
+RICH = {
+    "divergence_quantiles": [0.001, 0.02, 0.04, 0.08, 9.0],
+    "search_steps": 4.5,
+    "sensitivity": {"first": [0.01, 0.1, 1.0], "second": [0.0, 0.25, 30.0]},
+}
+"""What newer runs log, too."""
+
+
+def study(*methods: Method) -> Study:
+    """Return a study of two methods: one solves two of four runs late, one all four soon."""
+    pair = (
+        method("control", [900, 950, None, None]),
+        method("sm-r", [100, 200, 300, 400], metrics=logged(4, **RICH)),
+    )
+    return Study("parity", methods or pair)
+
+
+def write_runs(folder: Path, methods: Sequence[Method]) -> list[Path]:
+    """Write run directories that `collect` reads as these methods."""
+    written = []
+    for number, own in enumerate(methods):
+        directory = folder / f"run-{number}"
+        directory.mkdir(parents=True)
+        runs = [
+            {"run": o.run, "solved": o.solved, "evaluations": o.evaluations, "best_fitness": o.best_fitness}
+            for o in own.outcomes
+        ]
+        (directory / "run.json").write_text(json.dumps({**own.record, "runs": runs}), encoding="utf-8")
+        lines = (json.dumps(line) + "\n" for line in own.metrics)
+        (directory / "metrics.jsonl").write_text("".join(lines), encoding="utf-8")
+        written.append(directory)
+    return written

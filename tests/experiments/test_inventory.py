@@ -1,0 +1,77 @@
+"""What is on disk: listed, told of, removed with care."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.outcomes import write_run
+from tfsm.errors import TfsmError
+from tfsm.experiments.inventory import describe, listed, remove
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    write_run(tmp_path / "a")
+    write_run(tmp_path / "deep" / "b", mutation="sm-r", status="running")
+    write_run(tmp_path / "s" / "control")
+    study = {"kind": "compare", "domain": "made-up", "status": "finished", "started": "2026-02-01T00:00:00+00:00"}
+    members = [{"name": "control", "directory": "control"}, {"name": "sm-r", "directory": "sm-r"}]
+    (tmp_path / "s" / "study.json").write_text(json.dumps(study | {"members": members}))
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "run.json").write_text("{")
+    return tmp_path
+
+
+def test_everything_is_listed_once_the_newest_first(runs: Path) -> None:
+    found = [(item.directory.relative_to(runs).as_posix(), item.kind, item.status) for item in listed(runs)]
+    assert found[0] == ("s", "compare", "finished")
+    assert sorted(found[1:]) == [
+        ("a", "run", "finished"),
+        ("broken", "damaged", "damaged"),
+        ("deep/b", "run", "running"),
+    ]
+
+
+def test_a_study_tells_of_all_its_members(runs: Path) -> None:
+    told = describe(runs / "s")
+    assert (told.methods, told.solved, told.runs, told.evaluations) == (("control", "sm-r"), 1, 2, 100)
+    assert told.size == sum(file.stat().st_size for file in (runs / "s").rglob("*") if file.is_file())
+
+
+def test_removing_takes_what_is_ours(runs: Path) -> None:
+    remove(runs / "s", force=False)
+    remove(runs / "a", force=False)
+    remove(runs / "broken", force=False)
+    assert sorted(path.name for path in runs.iterdir()) == ["deep"]
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [(".", "neither a run directory nor a study"), ("deep", "neither"), ("deep/b", "it says that it is running")],
+)
+def test_removing_refuses_what_it_should_not_touch(what: str, message: str, runs: Path) -> None:
+    before = sorted(runs.rglob("*"))
+    with pytest.raises(TfsmError, match=message):
+        remove(runs / what, force=False)
+    assert sorted(runs.rglob("*")) == before
+
+
+@pytest.mark.parametrize("where", ["a", "s/control"])
+def test_a_file_of_the_users_own_is_kept_unless_forced(where: str, runs: Path) -> None:
+    (runs / where / "thesis.tex").write_text("mine")
+    top = runs / where.split("/")[0]
+    with pytest.raises(TfsmError, match=r"thesis\.tex"):
+        remove(top, force=False)
+    assert (runs / where / "thesis.tex").exists()
+    remove(top, force=True)
+    assert not top.exists()
+
+
+def test_a_link_is_never_followed(runs: Path) -> None:
+    (runs / "link").symlink_to(runs / "a")
+    with pytest.raises(TfsmError, match="neither"):
+        remove(runs / "link", force=True)
+    assert (runs / "a" / "run.json").exists()

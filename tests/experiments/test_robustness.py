@@ -1,0 +1,112 @@
+"""How much of a solution's performance mutants retain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfsm
+from tfsm.errors import TfsmError
+from tfsm.evolution.evaluating import Evaluator
+from tfsm.experiments.retention import Retained, Robustness, load, save
+from tfsm.experiments.robustness import robustness
+from tfsm.models.network import Network
+from tfsm.plugins import load_plugins
+from tfsm_parity.parity import Parity
+
+PLUGINS = load_plugins()
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("solved") / "run"
+    result = tfsm.evolve("parity", mutation="sm-g-sum", runs=2, seed=1, out=out, bits=2, evaluations=20_000)
+    assert result.solved == 2
+    return out
+
+
+def test_every_solution_meets_every_operator(solved: Path) -> None:
+    told: list[tuple[int, int, str]] = []
+    found = robustness(
+        PLUGINS,
+        [solved],
+        mutations=["control", "sm-g-sum"],
+        perturbations=7,
+        histogram=60,
+        tell=lambda *x: told.append(x),
+    )
+    assert [(e.method, e.run, e.operator) for e in found.entries] == [
+        ("sm-g-sum", run, operator) for run in (0, 1) for operator in ("control", "sm-g-sum")
+    ]
+    assert all(entry.fraction.shape == (7,) and entry.before == 4.0 for entry in found.entries)
+    assert {entry.operator: entry.intensity for entry in found.entries} == {"control": 0.05, "sm-g-sum": 0.001}
+    # In the middle of two, by how long they took, is the later one.
+    (sample,) = found.samples
+    assert (sample.operator, sample.fraction.shape) == ("sm-g-sum", (60,))
+    assert told[-1][:2] == (2, 2)
+    assert found.measure == "sequences right"
+    for entry in (*found.entries, sample):
+        np.testing.assert_allclose(entry.fraction, entry.performance / 4.0)
+
+
+def test_the_same_seed_gives_the_same_mutants(solved: Path) -> None:
+    def fractions(seed: int) -> np.ndarray:
+        found = robustness(PLUGINS, [solved], mutations=["control"], perturbations=40, histogram=0, seed=seed)
+        return np.array([entry.performance for entry in found.entries])
+
+    np.testing.assert_array_equal(fractions(1), fractions(1))
+    assert (fractions(1) != fractions(2)).any()
+
+
+def test_nothing_solved_is_an_error_that_names_the_way_out(tmp_path: Path) -> None:
+    tfsm.evolve("simple-easy", mutation="control", out=tmp_path / "r", evaluations=3)
+    with pytest.raises(TfsmError, match="--all"):
+        robustness(PLUGINS, [tmp_path / "r"], mutations=["control"], perturbations=2, histogram=0)
+    found = robustness(PLUGINS, [tmp_path / "r"], mutations=["control"], perturbations=3, histogram=0, everybody=True)
+    assert found.measure == "fitness above that of random networks"
+    assert np.isfinite(found.entries[0].fraction).all()
+
+
+def test_performance_counts_right_sequences() -> None:
+    domain = Parity(bits=3)
+    network = Network(domain.network())
+    genomes = tf.constant(np.random.default_rng(0).normal(size=(5, network.size)), tf.float32)
+    found = Evaluator(domain, network, jit=False)(genomes, tf.zeros([5, 2], tf.int32), tf.ones([5], tf.bool))
+    odd = np.array([bin(number).count("1") % 2 for number in range(8)])
+    expected = ((found.behavior.numpy() > 0.5) == odd).sum(axis=1)
+    np.testing.assert_array_equal(domain.performance(found), expected)
+    np.testing.assert_array_equal(expected == 8, found.solved)
+
+
+def made_up() -> Robustness:
+    entries = [
+        Retained("a", run, operator, 0.1, 2.0, np.array([1.0, np.nan]), np.array([mean, mean]))
+        for operator, means in {"x": [0.9, 0.8, 0.7], "y": [0.1, 0.2, 0.3]}.items()
+        for run, mean in enumerate(means)
+    ]
+    return Robustness("d", "points", 2, 0.0, tuple(entries), ())
+
+
+def test_what_is_saved_can_be_read_again(tmp_path: Path) -> None:
+    save(made_up(), tmp_path / "robustness.json")
+    again = load(tmp_path / "robustness.json")
+    assert again.as_dict() == made_up().as_dict()
+    assert np.isnan(again.entries[0].performance[1])
+    (tmp_path / "robustness.json").write_text('{"entries": []}')
+    with pytest.raises(TfsmError, match="not the record of robustness"):
+        load(tmp_path / "robustness.json")
+
+
+def test_operators_are_compared_on_each_methods_solutions() -> None:
+    (pair,) = made_up().pairs()
+    assert (pair.method, pair.first, pair.second) == ("a", "x", "y")
+    # Three against three without overlap: U = 9, p = 2 / C(6, 3) = 0.1; alone in its family.
+    assert (pair.verdict.statistic, pair.verdict.p, pair.verdict.adjusted) == (
+        9.0,
+        pytest.approx(0.1),
+        pytest.approx(0.1),
+    )
+    np.testing.assert_allclose(made_up().means("a", "x"), [0.9, 0.8, 0.7])

@@ -1,0 +1,161 @@
+"""The event files, read back and compared with what the run directory says."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfsm
+from tfsm.evolution.records import Experiment
+from tfsm.models.sections import Section
+from tfsm_observers.tensorboard import TensorBoard
+
+pytest.importorskip("tensorboard")
+
+SMALL: dict[str, Any] = {"runs": 2, "seed": 4, "evaluations": 60, "population": 6, "log_every": 20, "size": 3}
+
+
+def events(folder: Path) -> dict[str, list[tuple[int, np.ndarray]]]:
+    """Return what TensorBoard would show of a folder: steps and values by tag."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    accumulator = EventAccumulator(str(folder), size_guidance={"tensors": 0})
+    accumulator.Reload()
+    return {
+        tag: [(event.step, tf.make_ndarray(event.tensor_proto)) for event in accumulator.Tensors(tag)]
+        for tag in accumulator.Tags()["tensors"]
+    }
+
+
+class Champions:
+    """Keeps each run's champions and sensitivities."""
+
+    def __init__(self) -> None:
+        self.genomes: dict[tuple[int, int], np.ndarray] = {}
+        self.sensitivities: dict[tuple[int, int], np.ndarray] = {}
+
+    def best(self, run: int, evaluations: int, fitness: float, genome: np.ndarray) -> None:
+        self.genomes[run, evaluations] = genome
+
+    def sensitivity(self, run: int, evaluations: int, values: np.ndarray) -> None:
+        self.sensitivities[run, evaluations] = values
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Champions]:
+    heard = Champions()
+    out = tmp_path_factory.mktemp("tensorboard") / "run"
+    tfsm.evolve("parity", mutation="sm-g-abs", out=out, observers=["tensorboard", heard], bits=2, units=3, **SMALL)
+    return out, heard
+
+
+def lines(out: Path, run: int) -> list[dict[str, Any]]:
+    every = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return [line for line in every if line["run"] == run]
+
+
+def test_every_run_has_a_folder(written: tuple[Path, Champions]) -> None:
+    out, _ = written
+    assert sorted(path.name for path in (out / "tensorboard").iterdir()) == ["run-000", "run-001"]
+
+
+@pytest.mark.parametrize("run", [0, 1])
+def test_scalars_are_what_metrics_jsonl_says(written: tuple[Path, Champions], run: int) -> None:
+    out, _ = written
+    found = events(out / "tensorboard" / f"run-{run:03d}")
+    flat: dict[str, list[tuple[int, np.float32]]] = {}
+    for line in lines(out, run):
+        least, lower, median, upper, most = line["divergence_quantiles"]
+        numbers = {
+            "fitness/best": line["best_fitness"],
+            "fitness/mean": line["mean_fitness"],
+            "divergence/mean": line["divergence"],
+            "divergence/min": least,
+            "divergence/q25": lower,
+            "divergence/median": median,
+            "divergence/q75": upper,
+            "divergence/max": most,
+            **{f"children/{name}": line[name] for name in ("better", "neutral", "broken")},
+        }
+        for layer, (low, middle, high) in line["sensitivity"].items():
+            numbers |= {f"sensitivity/{layer}/q05": low, f"sensitivity/{layer}/q95": high}
+            numbers[f"sensitivity/{layer}/median"] = middle
+        for tag, number in numbers.items():
+            flat.setdefault(tag, []).append((line["evaluations"], np.float32(number)))  # as event files keep it
+    drawn = {tag for tag, values in found.items() if values[0][1].ndim}
+    assert {tag: values for tag, values in found.items() if tag not in drawn} == flat
+    layers = set(lines(out, run)[0]["sensitivity"])
+    assert len(layers) == 3
+    assert drawn == {f"{group}/{layer}" for group in ("weights", "sensitivity") for layer in layers}
+
+
+@pytest.mark.parametrize("group", ["weights", "sensitivity"])
+def test_histograms_count_the_weights_of_each_layer(written: tuple[Path, Champions], group: str) -> None:
+    out, heard = written
+    vectors = heard.genomes if group == "weights" else heard.sensitivities
+    # Kernels and biases of two recurrent layers of three units, and of two outputs.
+    sizes = {"recurrent_1": 3 + 9 + 3, "recurrent_2": 9 + 9 + 3, "answer": 6 + 2}
+    found = events(out / "tensorboard" / "run-001")
+    start = 0
+    for layer, size in sizes.items():
+        own = {step: vector[start : start + size] for (run, step), vector in vectors.items() if run == 1}
+        assert [step for step, _ in found[f"{group}/{layer}"]] == sorted(own)
+        for step, buckets in found[f"{group}/{layer}"]:  # rows of left edge, right edge, count
+            assert buckets[:, 2].sum() == size
+            assert (buckets[0, 0], buckets[-1, 1]) == pytest.approx((own[step].min(), own[step].max()))
+            below = np.searchsorted(np.sort(own[step]), buckets[1:, 0])  # weights to the left of each inner edge
+            np.testing.assert_allclose(np.cumsum(buckets[:-1, 2]), below, atol=1)
+        start += size
+
+
+def test_an_operators_own_numbers_are_scalars_and_histograms_can_be_left_out(tmp_path: Path) -> None:
+    options = {"tensorboard.histograms": False, "tensorboard.directory": str(tmp_path / "events"), "bits": 2}
+    tfsm.evolve("parity", mutation="sm-r", observers=["tensorboard"], **(SMALL | {"runs": 1}), **options)
+    found = events(tmp_path / "events" / "run-000")
+    assert {"operator/search_steps", "operator/unreached"} <= found.keys()
+    assert all(value.ndim == 0 for values in found.values() for _, value in values)
+
+
+def test_what_is_not_known_is_left_out(tmp_path: Path) -> None:
+    observer = TensorBoard()
+    observer.started(Experiment({}, tmp_path, (Section("dense", ((0, 3),)), Section("broken", ((3, 4),)))))
+    quantiles = [1.0, 2.0, None, None, None]
+    line = {
+        "best_fitness": None,
+        "divergence": None,
+        "divergence_quantiles": quantiles,
+        "sensitivity": {"a": [None] * 3},
+    }
+    observer.interval([{"run": 7, "evaluations": 10, **line}])
+    observer.best(7, 10, 0.5, np.array([1.0, np.nan, 3.0, np.inf]))
+    observer.ended("failed")
+    found = events(tmp_path / "tensorboard" / "run-007")
+    assert set(found) == {"divergence/min", "divergence/q25", "weights/dense"}
+    assert found["weights/dense"][0][1][:, 2].sum() == 2
+
+
+def test_without_a_place_the_run_goes_on_and_says_why() -> None:
+    with pytest.warns(
+        UserWarning, match=r"'tensorboard' failed .*: there is no run directory .* tensorboard.directory"
+    ):
+        result = tfsm.evolve("simple-easy", mutation="sm-g-abs", observers=["tensorboard"])
+    assert result.solved == 1
+
+
+def test_two_experiments_are_not_mixed(tmp_path: Path) -> None:
+    (tmp_path / "run-000").mkdir()
+    with pytest.raises(tfsm.TfsmError, match="already there"):
+        TensorBoard(directory=str(tmp_path)).started(Experiment({}, None, ()))
+
+
+def test_without_tensorboard_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard", None)  # as if it were not installed
+    with pytest.raises(tfsm.TfsmError, match=r"^the observer 'tensorboard' needs tensorboard: pip install 'tfsm\[tens"):
+        tfsm.evolve("simple-easy", mutation="control", observers=["tensorboard"], out=tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,48 @@
+"""Arguments that several commands take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from tfsm.cli.complete import complete_parts
+
+Domain: TypeAlias = Annotated[
+    str, typer.Argument(help="What to evolve for; `tfsm domains` lists them.", autocompletion=complete_parts("domain"))
+]
+Mutations: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--mutation",
+        help="Mutation operators, with commas between them.  [default: all of them]",
+        metavar="NAME,...",
+        autocompletion=complete_parts("mutation"),
+    ),
+]
+Selection: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The selection scheme; `tfsm selections` lists them.",
+        autocompletion=complete_parts("selection"),
+    ),
+]
+Seed: TypeAlias = Annotated[int | None, typer.Option(metavar="S", help="Run r of a seed is always the same run.")]
+Evaluations: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="The most evaluations of one run.")]
+Population: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Individuals of one run.")]
+Sets: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the domain, operator, scheme or engine."),
+]
+StudyOut: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="The directory; one that was begun before is continued.  [default: a new one below runs/]",
+    ),
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON summary on stdout, and nothing else.")]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]

@@ -1,0 +1,147 @@
+"""`tfsm runs`: what is on disk."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tfsm.cli.arguments import Json
+from tfsm.cli.console import out, print_json, say
+from tfsm.errors import TfsmError
+
+app = typer.Typer(no_args_is_help=True, help="List, show and remove what was run.", rich_markup_mode=None)
+
+Top = Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to look, folders below included.")]
+RUNS = Path("runs")
+
+
+@app.command("list")
+def list_(
+    top: Top = RUNS,
+    domain: Annotated[str | None, typer.Option(metavar="NAME", help="Of this domain; * stands for anything.")] = None,
+    mutation: Annotated[str | None, typer.Option(metavar="NAME", help="With this operator among its methods.")] = None,
+    status: Annotated[
+        str | None, typer.Option(metavar="WORD", help="finished, interrupted, failed, running or damaged.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option(metavar="WORD", help="run, compare or sweep.")] = None,
+    solved: Annotated[
+        bool | None, typer.Option("--solved/--unsolved", help="With a solved run, or without any.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List run directories and studies, the newest first."""
+    from tfsm.experiments.inventory import listed
+
+    found = [
+        item
+        for item in listed(top)
+        if (domain is None or fnmatchcase(item.domain, domain))
+        and (mutation is None or any(fnmatchcase(name, mutation) for name in item.methods))
+        and (status is None or item.status == status)
+        and (kind is None or item.kind == kind)
+        and (solved is None or (item.solved > 0) == solved)
+    ]
+    if json:
+        print_json(found)
+        return
+    if not found:
+        say(f"{top}: nothing there that fits")
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("directory", "kind", "domain", "methods", "status", "solved", "evaluations", "size", "started"):
+        table.add_column(column, justify="right" if column in ("solved", "evaluations", "size") else "left")
+    for item in found:
+        table.add_row(
+            str(item.directory),
+            item.kind,
+            item.domain,
+            ", ".join(item.methods),
+            item.status,
+            f"{item.solved}/{item.runs}",
+            f"{item.evaluations:,}",
+            _bytes(item.size),
+            item.started.replace("T", " ").removesuffix("+00:00"),
+        )
+    out().print(table)
+
+
+@app.command()
+def show(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A run directory, or that of a study.")],
+    json: Json = False,
+) -> None:
+    """Show what a run directory or study tells of itself."""
+    from tfsm.experiments.collect import collect
+    from tfsm.experiments.inventory import describe, is_ours
+    from tfsm.experiments.record import RECORD, STUDY, read_record, read_study
+
+    if not is_ours(directory):
+        raise TfsmError(f"{directory}: neither a run directory nor a study")
+    told = describe(directory)
+    if told.problem:
+        raise TfsmError(told.problem)
+    record = read_study(directory) if (directory / STUDY).is_file() else read_record(directory)
+    if json:
+        print_json(record | {"directory": directory})
+        return
+    from rich.table import Table
+
+    console = out()
+    words = (
+        f"{told.kind} of {told.domain}, {told.status}, {told.solved} of {told.runs} runs solved, {_bytes(told.size)}"
+    )
+    console.print(words)
+    console.print(f"started {told.started}, ended {record.get('ended')}")
+    for command in record.get("commands", [record.get("command")]):
+        console.print(f"$ {' '.join(command)}" if command else "", soft_wrap=True)
+    table = Table(box=None, pad_edge=False)
+    for column in ("method", "run", "solved", "evaluations", "best fitness"):
+        table.add_column(column, justify="left" if column == "method" else "right")
+    for study in collect([directory]):
+        for method in study.methods:
+            for o in method.outcomes:
+                fitness = "-" if o.best_fitness is None else f"{o.best_fitness:.4f}"
+                table.add_row(method.name, str(o.run), "yes" if o.solved else "no", f"{o.evaluations:,}", fitness)
+    console.print()
+    console.print(table)
+    if (directory / RECORD).is_file():
+        console.print()
+        for key, value in record["settings"].items():
+            console.print(f"{key}: {value}", soft_wrap=True)
+
+
+@app.command()
+def rm(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run directories or studies.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also what is running, or holds files of yours.")] = False,
+) -> None:
+    """Remove run directories and studies, and nothing else."""
+    from tfsm.experiments.inventory import describe, is_ours, remove
+
+    strange = [directory for directory in directories if not is_ours(directory)]
+    if strange:
+        which = ", ".join(map(str, strange))
+        raise TfsmError(f"{which}: neither a run directory nor a study; nothing was removed")
+    for directory in directories:
+        told = describe(directory)
+        words = f"{directory}: {told.kind} of {told.domain}, {told.solved} of {told.runs} solved, {_bytes(told.size)}"
+        if not yes and not typer.confirm(f"remove {words}?", err=True):
+            say("kept")
+            continue
+        remove(directory, force=force)
+        say(f"removed {words}")
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

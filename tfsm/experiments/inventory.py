@@ -1,0 +1,154 @@
+"""What is on disk: run directories and studies below a folder, told in a few words, and removed with care."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tfsm.errors import TfsmError
+from tfsm.experiments.record import METRICS, RECORD, STUDY, read_record, read_study
+
+OWN: Final = {
+    RECORD,
+    METRICS,
+    STUDY,
+    "champions",
+    "behavior",
+    "inputs",
+    "robustness",
+    "tensorboard",
+    "summary",
+    "figures",
+    "tfsm.toml",
+}
+"""What a directory of ours may hold."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One run directory, or one study."""
+
+    directory: Path
+    kind: str
+    """`run`, `compare` or `sweep`; or `damaged`, where nothing else can be said."""
+    domain: str
+    methods: tuple[str, ...]
+    status: str
+    solved: int
+    runs: int
+    evaluations: int
+    """The most of one run."""
+    started: str
+    size: int
+    """Bytes on disk."""
+    problem: str = ""
+
+
+def listed(top: Path) -> list[Listed]:
+    """Return all run directories and studies below a folder, the newest first; those within a study belong to it."""
+    if not top.is_dir():
+        raise TfsmError(f"{top}: no such directory")
+    return sorted(
+        (describe(path) for path in _found(top)), key=lambda item: (item.started, str(item.directory)), reverse=True
+    )
+
+
+def describe(directory: Path) -> Listed:
+    """Tell of a run directory or study; one that is damaged is told of as such."""
+    size = _size(directory)
+    try:
+        if (directory / STUDY).is_file():
+            return _study(directory, size)
+        record = read_record(directory)
+        return Listed(directory, "run", *_told(record), str(record.get("started") or ""), size)
+    except (TfsmError, KeyError, TypeError, ValueError) as error:
+        return Listed(directory, "damaged", "-", (), "damaged", 0, 0, 0, "", size, str(error))
+
+
+def remove(directory: Path, *, force: bool) -> None:
+    """Remove a run directory or study; anything that is none, or holds something else, or is in use, is an error."""
+    if not is_ours(directory):
+        raise TfsmError(f"{directory}: neither a run directory nor a study, so it is not removed")
+    status = describe(directory).status
+    if status == "running" and not force:
+        raise TfsmError(f"{directory}: it says that it is running; --force removes it all the same")
+    strange = sorted(str(path.relative_to(directory)) for path in _strange(directory))
+    if strange and not force:
+        raise TfsmError(
+            f"{directory}: holds what tfsm did not write ({', '.join(strange[:3])}); --force removes it, too"
+        )
+    try:
+        shutil.rmtree(directory)
+    except OSError as error:
+        raise TfsmError(f"{directory}: cannot be removed: {error.strerror}") from None
+
+
+def is_ours(directory: Path) -> bool:
+    """Say whether it is a run directory or a study."""
+    return (
+        directory.is_dir()
+        and not directory.is_symlink()
+        and any((directory / name).is_file() for name in (RECORD, STUDY))
+    )
+
+
+def _found(top: Path) -> Iterator[Path]:
+    for folder, below, files in os.walk(top):
+        if RECORD in files or STUDY in files:
+            below.clear()
+            yield Path(folder)
+        below[:] = sorted(name for name in below if not name.startswith("."))
+
+
+def _told(record: dict[str, Any]) -> tuple[str, tuple[str, ...], str, int, int, int]:
+    settings = record["settings"]
+    solved = sum(bool(run["solved"]) for run in record["runs"])
+    return (
+        str(settings["domain"]),
+        (str(settings["mutation"]),),
+        record["status"],
+        solved,
+        int(settings["runs"]),
+        int(settings["evaluations"]),
+    )
+
+
+def _study(directory: Path, size: int) -> Listed:
+    record = read_study(directory)
+    members = [directory / member["directory"] for member in record["members"]]
+    told = [_told(read_record(path)) for path in members if (path / RECORD).is_file()]
+    return Listed(
+        directory,
+        str(record.get("kind", "study")),
+        str(record.get("domain", "-")),
+        tuple(str(member["name"]) for member in record["members"]),
+        str(record.get("status", "-")),
+        sum(solved for *_, solved, _, _ in told),
+        sum(runs for *_, runs, _ in told),
+        max((evaluations for *_, evaluations in told), default=0),
+        str(record.get("started") or ""),
+        size,
+    )
+
+
+def _strange(directory: Path) -> Iterator[Path]:
+    members = (
+        {directory / m["directory"] for m in read_study(directory)["members"]}
+        if (directory / STUDY).is_file()
+        else set()
+    )
+    for path in directory.iterdir():
+        if path in members:
+            yield from _strange(path)
+        elif (
+            path.name not in OWN and not (path.name.startswith(".") and ".part" in path.name) and path.suffix != ".html"
+        ):
+            yield path
+
+
+def _size(directory: Path) -> int:
+    return sum((Path(folder) / name).lstat().st_size for folder, _, files in os.walk(directory) for name in files)

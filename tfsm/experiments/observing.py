@@ -1,0 +1,93 @@
+"""Observers that others wrote: they hear of everything, and whatever they do never costs a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tfsm.errors import TfsmError
+from tfsm.evolution.records import EVENTS, Experiment, Progress, RunResult, Snapshot, Status
+from tfsm.experiments.parts import build_part
+from tfsm.experiments.settings import Settings
+from tfsm.plugins import Plugins
+
+
+class Guarded:
+    """Passes on to an observer what it has methods for; one that fails is warned of, and told nothing more.
+
+    Args:
+        observer: any object.
+        name: what to call it in a warning.
+        warn: told if it fails, once.
+    """
+
+    def __init__(self, observer: Any, name: str, warn: Callable[[str], None]) -> None:
+        self._observer, self._name, self._warn = observer, name, warn
+
+    def started(self, experiment: Experiment) -> None:
+        """Pass it on."""
+        self._tell("started", experiment)
+
+    def progress(self, progress: Progress) -> None:
+        """Pass it on."""
+        self._tell("progress", progress)
+
+    def interval(self, metrics: list[dict[str, Any]]) -> None:
+        """Pass it on."""
+        self._tell("interval", metrics)
+
+    def sensitivity(self, run: int, evaluations: int, values: np.ndarray) -> None:
+        """Pass it on."""
+        self._tell("sensitivity", run, evaluations, values)
+
+    def population(self, snapshot: Snapshot) -> None:
+        """Pass it on."""
+        self._tell("population", snapshot)
+
+    def best(self, run: int, evaluations: int, fitness: float, genome: np.ndarray) -> None:
+        """Pass it on."""
+        self._tell("best", run, evaluations, fitness, genome)
+
+    def solved(self, run: int, evaluations: int) -> None:
+        """Pass it on."""
+        self._tell("solved", run, evaluations)
+
+    def finished(self, result: RunResult) -> None:
+        """Pass it on."""
+        self._tell("finished", result)
+
+    def ended(self, status: Status) -> None:
+        """Pass it on."""
+        self._tell("ended", status)
+
+    def _tell(self, event: str, *arguments: Any) -> None:
+        method = getattr(self._observer, event, None)
+        if method is None:
+            return
+        try:
+            method(*arguments)
+        # SystemExit too: an observer that calls sys.exit() must not end the run.
+        except (Exception, SystemExit) as error:
+            self._observer = None
+            reason = str(error) if isinstance(error, TfsmError) else one_line(error)
+            self._warn(f"the observer {self._name!r} failed and is told nothing more: {reason}")
+
+
+def guarded(plugins: Plugins, settings: Settings, others: Iterable[Any], warn: Callable[[str], None]) -> list[Guarded]:
+    """Build the observers that the settings name, and guard them together with others that came ready made."""
+    named = [
+        (name, build_part(plugins.observers[name], settings.observer_options[name])) for name in settings.observers
+    ]
+    named += [(type(part).__name__, part) for part in others]
+    for name, part in named:
+        if not any(callable(getattr(part, event, None)) for event in EVENTS):
+            raise TfsmError(f"the observer {name!r} hears nothing: it has none of the methods {', '.join(EVENTS)}")
+    return [Guarded(part, name, warn) for name, part in named]
+
+
+def one_line(error: BaseException) -> str:
+    """Return an error's type and the first line of what it says."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0].strip() if lines else ''}"
