@@ -128,6 +128,7 @@ def test_robustness_writes_numbers_and_figure(compared: Path) -> None:
     assert {(entry["operator"], len(entry["fraction"])) for entry in entries} == {("control", 50), ("sm-g-abs", 50)}
 
 
+@pytest.mark.slow
 def test_a_scaled_reproduction_says_so_everywhere(tmp_path: Path) -> None:
     done = tfsm("reproduce", "simple", "--scale", "0.1", "--out", "small", "-q", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

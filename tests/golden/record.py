@@ -43,7 +43,7 @@ def golden_run(mutation: str) -> list[dict[str, Any]]:
         log_every=10,
         size=3,
     )
-    # By place and not by name: Keras counts on from one model of a process to the next.
+    # Layers by their place, so that everything is a number or a list of them.
     return [
         {name: list(value.values()) if isinstance(value, dict) else value for name, value in metric.items()}
         for metric in listener.metrics

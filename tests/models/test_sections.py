@@ -40,6 +40,11 @@ def nested() -> keras.Model:
     return keras.Model(x, kl.Dense(1, name="out")(y))
 
 
+def wrapped() -> keras.Model:
+    eye = kl.TimeDistributed(inner("eye"), name="each")
+    return keras.Sequential([keras.Input((5, 3)), eye, kl.TimeDistributed(kl.Dense(1), name="out")])
+
+
 def shared() -> keras.Model:
     x, twice = keras.Input((3,)), kl.Dense(3, name="twice")
     return keras.Model(x, kl.Dense(1, name="out")(twice(twice(x))))
@@ -69,6 +74,7 @@ CASES: dict[Callable[[], keras.Model], dict[str, int]] = {
     recurrent: {"memory": 12 * 2 + 12 * 3 + 24, "both": 2 * (6 * 3 + 6 * 2 + 2 * 6), "x": 5},
     frozen: {"second": 10},
     nested: {"left/dense": 12, "left_last": 12, "dense": 12, "right/dense": 12, "right_last": 12, "out": 4},
+    wrapped: {"dense": 12, "eye_last": 12, "out": 4},
     shared: {"twice": 12, "out": 4},
     subclassed: {"own": 1, "same": 10, "same:2": 9},
 }

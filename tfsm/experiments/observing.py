@@ -63,15 +63,14 @@ class Guarded:
         self._tell("ended", status)
 
     def _tell(self, event: str, *arguments: Any) -> None:
-        method = getattr(self._observer, event, None)
-        if method is None:
-            return
         try:
-            method(*arguments)
+            method = getattr(self._observer, event, None)
+            if method is not None:
+                method(*arguments)
         # SystemExit too: an observer that calls sys.exit() must not end the run.
         except (Exception, SystemExit) as error:
             self._observer = None
-            reason = str(error) if isinstance(error, TfsmError) else one_line(error)
+            reason = " ".join(str(error).split()) if isinstance(error, TfsmError) else one_line(error)
             self._warn(f"the observer {self._name!r} failed and is told nothing more: {reason}")
 
 

@@ -20,6 +20,9 @@ from tfsm.experiments.run import run_experiment
 from tfsm.experiments.settings import Resolved
 from tfsm.plugins import Plugins
 
+WITHOUT_EFFECT = ("engine.", "observers", "observer_options")
+"""Settings that do not matter for what comes of a run: how the engine works, and who is told."""
+
 
 @dataclass(frozen=True)
 class Member:
@@ -145,8 +148,7 @@ def _is_finished(directory: Path, member: Member) -> bool:
         return False
     record = read_record(directory)
     before, wanted = flattened(record["settings"]), flattened(member.resolved.settings.as_dict())
-    # How the engine did its work does not matter for what came of it.
-    different = [key for key in wanted if before.get(key) != wanted[key] and not key.startswith("engine.")]
+    different = [key for key in wanted if before.get(key) != wanted[key] and not key.startswith(WITHOUT_EFFECT)]
     if different:
         changes = ", ".join(f"{key} was {before.get(key)} and is now {wanted[key]}" for key in different[:3])
         raise TfsmError(f"{directory}: was run with other settings ({changes}): choose another --out")

@@ -38,8 +38,8 @@ class Section:
 def sections(model: keras.Model) -> tuple[Section, ...]:
     """Return the layers that have trainable weights, in the order of the genome.
 
-    A layer of a model within the model counts by itself; one within another layer (a cell, a wrapped layer) is part of
-    that. Weights that the model holds itself go by the model's name.
+    A layer of a model within the model, wrapped or not, counts by itself; one within another layer (a cell, a wrapped
+    layer) is part of that. Weights that the model holds itself go by the model's name.
     """
     paths: list[tuple[str, ...]] = [(model.name,)]
     owners: dict[int, int] = {}
@@ -61,8 +61,9 @@ def sections(model: keras.Model) -> tuple[Section, ...]:
 def _layers(model: keras.Model, around: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], keras.layers.Layer]]:
     for layer in model.layers:
         path = (*around, layer.name)
-        if isinstance(layer, keras.Model):
-            yield from _layers(layer, path)
+        inner = layer.layer if isinstance(layer, keras.layers.Wrapper) else layer
+        if isinstance(inner, keras.Model):
+            yield from _layers(inner, path)
         yield path, layer
 
 
