@@ -29,6 +29,15 @@ Selection: TypeAlias = Annotated[
         autocompletion=complete_parts("selection"),
     ),
 ]
+Observers: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--observer",
+        metavar="NAME",
+        help="Somebody else to tell how it goes; `tfsm observers` lists them; may be repeated.",
+        autocompletion=complete_parts("observer"),
+    ),
+]
 Seed: TypeAlias = Annotated[int | None, typer.Option(metavar="S", help="Run r of a seed is always the same run.")]
 Evaluations: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="The most evaluations of one run.")]
 Population: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Individuals of one run.")]

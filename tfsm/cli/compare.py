@@ -6,10 +6,22 @@ from typing import Annotated
 
 import typer
 
-from tfsm.cli.arguments import Domain, Evaluations, Json, Mutations, Population, Quiet, Seed, Selection, Sets, StudyOut
+from tfsm.cli.arguments import (
+    Domain,
+    Evaluations,
+    Json,
+    Mutations,
+    Observers,
+    Population,
+    Quiet,
+    Seed,
+    Selection,
+    Sets,
+    StudyOut,
+)
 from tfsm.cli.config import Config
 from tfsm.cli.context import DisablePlugin, context
-from tfsm.cli.studies import INTERRUPTED, mutations_of, settings_of, study
+from tfsm.cli.studies import INTERRUPTED, mutations_of, prepare, settings_of, study
 from tfsm.errors import TfsmError
 
 
@@ -22,6 +34,7 @@ def compare(
     evaluations: Evaluations = None,
     population: Population = None,
     selection: Selection = None,
+    observer: Observers = None,
     set_: Sets = None,
     at: Annotated[
         int | None, typer.Option(metavar="N", help="Compare how many are solved within so many evaluations, too.")
@@ -36,11 +49,9 @@ def compare(
 
     Interrupted, it goes on where it stopped if it is given the same --out again; operators may be added in this way.
     """
-    from tfsm.cli.tensorflow import import_for
-
     plugins = context(ctx, disable_plugin).plugins()
     names = mutations_of(plugins, mutation)
-    import_for(plugins.domains[domain], *(plugins.mutations[name] for name in names))
+    prepare(plugins, domain, names, observer or ())
     resolved = settings_of(
         plugins,
         domain,
@@ -51,6 +62,7 @@ def compare(
         evaluations=evaluations,
         population=population,
         selection=selection,
+        observers=observer or None,
     )
     members = [(name, resolved(name)) for name in names]
     least = min(own.settings.evaluations for _, own in members)

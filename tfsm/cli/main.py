@@ -14,11 +14,13 @@ from tfsm.cli.compare import compare
 from tfsm.cli.console import say
 from tfsm.cli.context import Context, DisablePlugin
 from tfsm.cli.doctor import doctor
+from tfsm.cli.mutate import mutate
 from tfsm.cli.replay import replay
 from tfsm.cli.report import report
 from tfsm.cli.reproduce import reproduce
 from tfsm.cli.robustness import robustness
 from tfsm.cli.run import run
+from tfsm.cli.sensitivity import sensitivity
 from tfsm.cli.sweep import sweep
 from tfsm.errors import TfsmError
 
@@ -35,6 +37,8 @@ app.command()(reproduce)
 app.command()(report)
 app.command()(replay)
 app.command()(doctor)
+app.command()(mutate)
+app.command()(sensitivity)
 app.add_typer(runs.app, name="runs")
 app.add_typer(config.app, name="config")
 app.add_typer(plugins.app, name="plugins")

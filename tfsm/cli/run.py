@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tfsm.cli.arguments import (
+    Domain,
+    Evaluations,
+    Json,
+    Observers,
+    Population,
+    Quiet,
+    Seed,
+    Selection,
+    Sets,
+)
 from tfsm.cli.complete import complete_parts
 from tfsm.cli.config import Config
 from tfsm.cli.console import out, print_json, say
@@ -21,10 +32,7 @@ INTERRUPTED = 130
 
 def run(
     ctx: typer.Context,
-    domain: Annotated[
-        str,
-        typer.Argument(help="What to evolve for; `tfsm domains` lists them.", autocompletion=complete_parts("domain")),
-    ],
+    domain: Domain,
     mutation: Annotated[
         str,
         typer.Option(
@@ -39,36 +47,19 @@ def run(
             metavar="X", help="Standard deviation of the noise, for sm-r the divergence.  [default: the paper's]"
         ),
     ] = None,
-    selection: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The selection scheme; `tfsm selections` lists them.",
-            autocompletion=complete_parts("selection"),
-        ),
-    ] = None,
+    selection: Selection = None,
     runs: Annotated[int | None, typer.Option(metavar="N", help="Independent runs, evolved in lock step.")] = None,
-    seed: Annotated[int | None, typer.Option(metavar="S", help="Run r of a seed is always the same run.")] = None,
-    evaluations: Annotated[int | None, typer.Option(metavar="N", help="The most evaluations of one run.")] = None,
-    population: Annotated[int | None, typer.Option(metavar="N", help="Individuals of one run.")] = None,
-    observer: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Somebody else to tell how it goes; `tfsm observers` lists them; may be repeated.",
-            autocompletion=complete_parts("observer"),
-        ),
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the domain, operator, scheme or engine."),
-    ] = None,
+    seed: Seed = None,
+    evaluations: Evaluations = None,
+    population: Population = None,
+    observer: Observers = None,
+    set_: Sets = None,
     config: Config = None,
     out_: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="The run directory.  [default: a new one below runs/]")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON summary on stdout, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
     disable_plugin: DisablePlugin = None,
 ) -> None:
     """Evolve networks for a domain with a mutation operator."""

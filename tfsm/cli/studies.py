@@ -35,6 +35,14 @@ def mutations_of(plugins: Plugins, text: str | None) -> list[str]:
     return names
 
 
+def prepare(plugins: Plugins, domain: str, mutations: Sequence[str], observers: Sequence[str]) -> None:
+    """Look all parts up, and import TensorFlow now if one of them must be imported to be asked for its options."""
+    from tfsm.cli.tensorflow import import_for
+
+    operators = (plugins.mutations[name] for name in mutations)
+    import_for(plugins.domains[domain], *operators, *(plugins.observers[name] for name in observers))
+
+
 def settings_of(
     plugins: Plugins, domain: str, *, sets: Sequence[str] = (), config: Path | None = None, **flags: Any
 ) -> Callable[..., Resolved]:

@@ -7,12 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfsm.cli.arguments import Domain, Evaluations, Json, Mutations, Population, Quiet, Seed, Selection, Sets, StudyOut
+from tfsm.cli.arguments import (
+    Domain,
+    Evaluations,
+    Json,
+    Mutations,
+    Observers,
+    Population,
+    Quiet,
+    Seed,
+    Selection,
+    Sets,
+    StudyOut,
+)
 from tfsm.cli.config import Config
 from tfsm.cli.console import out as console
 from tfsm.cli.console import print_json
 from tfsm.cli.context import DisablePlugin, context
-from tfsm.cli.studies import INTERRUPTED, mutations_of, settings_of, study
+from tfsm.cli.studies import INTERRUPTED, mutations_of, prepare, settings_of, study
 from tfsm.errors import TfsmError
 
 if TYPE_CHECKING:
@@ -36,6 +48,7 @@ def sweep(
     evaluations: Evaluations = None,
     population: Population = None,
     selection: Selection = None,
+    observer: Observers = None,
     set_: Sets = None,
     config: Config = None,
     out: StudyOut = None,
@@ -47,11 +60,9 @@ def sweep(
 
     Interrupted, it goes on where it stopped if it is given the same --out again.
     """
-    from tfsm.cli.tensorflow import import_for
-
     plugins = context(ctx, disable_plugin).plugins()
     names, intensities = mutations_of(plugins, mutation), _intensities(grid)
-    import_for(plugins.domains[domain], *(plugins.mutations[name] for name in names))
+    prepare(plugins, domain, names, observer or ())
     resolved = settings_of(
         plugins,
         domain,
@@ -62,6 +73,7 @@ def sweep(
         evaluations=evaluations,
         population=population,
         selection=selection,
+        observers=observer or None,
     )
     tried = [(name, x, f"{name}-{x:g}") for name in names for x in intensities]
     experiments = [(label, resolved(name, intensity=x)) for name, x, label in tried]

@@ -120,6 +120,9 @@ def _copied(model: keras.Model) -> keras.Model:
 
 
 def _is_plain(model: keras.Model) -> bool:
+    # Cloning makes layers from configurations in the safe mode, which has no code: a Lambda layer cannot be cloned.
+    if any(isinstance(layer, keras.layers.Lambda) for layer in model._flatten_layers()):
+        return False
     return type(model) is keras.Sequential or type(model).__name__ == "Functional"
 
 

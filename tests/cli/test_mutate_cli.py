@@ -1,0 +1,243 @@
+"""`tfsm mutate` and `tfsm sensitivity` as a user meets them, within this process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import pytest
+from keras import layers as kl
+from PIL import Image
+from typer.testing import CliRunner
+
+import tfsm
+from tfsm.cli.main import app
+from tfsm.errors import TfsmError
+
+X = np.random.default_rng(0).normal(size=(6, 3))
+
+
+class Done(NamedTuple):
+    """What a command said and how it ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def run(*arguments: object) -> Done:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if isinstance(result.exception, TfsmError):  # `main` prints it
+        return Done(2, result.stdout, f"error: {result.exception}")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Done(result.exit_code, result.stdout, result.stderr)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model of three inputs, and what it saw."""
+    monkeypatch.chdir(tmp_path)
+    keras.utils.set_random_seed(1)
+    keras.Sequential([keras.Input((3,)), kl.Dense(4, "tanh", name="hidden"), kl.Dense(2, name="out")]).save("m.keras")
+    np.save("x.npy", X)
+    return tmp_path
+
+
+def test_a_child_is_the_one_of_the_python_function(here: Path) -> None:
+    done = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-g-abs", "--intensity", "0.1",
+               "--seed", "5", "--set", "floor=0.5", "--out", "child.keras", "--json")  # fmt: skip
+    assert done.code == 0, done.stderr
+    said = json.loads(done.stdout)
+    model = tfsm.load_model("m.keras")
+    expected = tfsm.mutate(model, X, "sm-g-abs", 0.1, 5, floor=0.5)
+    child = tfsm.load_model("child.keras")
+    np.testing.assert_array_equal(tfsm.flatten(child), tfsm.flatten(expected))
+    assert said["options"] == {"floor": 0.5}
+    [only] = said["children"]
+    assert only == {"file": "child.keras", "seed": 5, "divergence": pytest.approx(tfsm.divergence(model, child, X))}
+
+
+def test_several_children_have_numbers_and_seeds_of_their_own(here: Path) -> None:
+    done = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-r", "--intensity", "0.3",
+               "--seed", "7", "--out", "c.keras", "--count", "11")  # fmt: skip
+    assert done.code == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert rows[0] == ["child", "seed", "divergence"]
+    assert [row[:2] for row in rows[1:]] == [[f"c-{i:02d}.keras", str(7 + i)] for i in range(11)]
+    # SM-R looks for the wanted divergence, within a hundredth.
+    assert [float(row[2]) for row in rows[1:]] == pytest.approx([0.3] * 11, rel=0.011)
+    genomes = [tfsm.flatten(tfsm.load_model(row[0])) for row in rows[1:4]]
+    assert not np.array_equal(genomes[0], genomes[1])
+    alone = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-r", "--intensity", "0.3",
+                "--seed", "9", "--out", "again.keras")  # fmt: skip
+    assert alone.code == 0
+    np.testing.assert_array_equal(tfsm.flatten(tfsm.load_model("again.keras")), genomes[2])
+    assert not [path for path in here.iterdir() if path.name.startswith(".")], "no draft is left"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_nothing_is_overwritten(count: int, here: Path) -> None:
+    taken = here / ("c.keras" if count == 1 else "c-2.keras")
+    taken.write_text("mine")
+    done = run("mutate", "m.keras", "--experience", "x.npy", "--out", "c.keras", "--count", count)
+    assert done.code == 2
+    assert f"{taken.name}: already there, and never overwritten" in done.stderr
+    assert taken.read_text() == "mine"
+    assert {path.name for path in here.iterdir()} == {"m.keras", "x.npy", taken.name}
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("arr_0", "arr_1")])
+def test_several_inputs_come_by_name_or_in_order(names: tuple[str, str], here: Path) -> None:
+    first, second = keras.Input((2,), name="a"), keras.Input((3,), name="b")
+    outputs = kl.Add()([kl.Dense(2)(first), kl.Dense(2)(second)])
+    keras.Model([first, second], outputs).save("two.keras")
+    np.savez("two.npz", **{names[1]: X, names[0]: X[:, :2]})
+    done = run("mutate", "two.keras", "--experience", "two.npz", "--out", "c.keras", "--json")
+    assert done.code == 0, done.stderr
+    model = tfsm.load_model("two.keras")
+    expected = tfsm.mutate(model, {"a": X[:, :2], "b": X})
+    np.testing.assert_array_equal(tfsm.flatten(tfsm.load_model("c.keras")), tfsm.flatten(expected))
+
+
+def test_a_child_that_cannot_be_reached_is_told(here: Path) -> None:
+    keras.Sequential([keras.Input((3,)), kl.Dense(2, "tanh")]).save("m.keras")
+    done = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-r", "--intensity", "1000",
+               "--out", "c.keras")  # fmt: skip
+    assert done.code == 0
+    assert "warning: c.keras: sm-r: no magnitude along this direction gives a divergence of 1000" in done.stderr
+
+
+def lying(shape: tuple[int, ...]) -> bytes:
+    """Return an array's header with nothing behind it."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
+
+
+def wrong_experiences() -> dict[str, tuple[Any, str]]:
+    return {
+        "shape": (X[:, :2], "takes [N, 3], the experience has [6, 2]"),
+        "nan": (np.where(X > 1, np.nan, X), "NaN or infinite"),
+        "infinite": (np.full((2, 3), np.inf), "NaN or infinite"),
+        "empty": (X[:0], "the experience is empty"),
+        "objects": (np.array([[None] * 3], object), "unpickling runs any code"),
+        "words": (np.array([["a"] * 3]), "must be numbers"),
+        "petabytes": (lying((10**9, 10**6)), "takes 4,000,000,000,000,000 bytes, and 2,147,483,648 are the most"),
+        "a lie": (lying((1000, 3)), "claims the shape (1000, 3), 12,000 bytes, but holds"),
+        "cut": (b"\x93NUMPY", "not an array as NumPy writes it"),
+        "junk": (b"junk", "not an array as NumPy writes it"),
+    }
+
+
+@pytest.mark.parametrize("name", wrong_experiences())
+def test_a_wrong_experience_is_told(name: str, here: Path) -> None:
+    content, words = wrong_experiences()[name]
+    if isinstance(content, bytes):
+        (here / "x.npy").write_bytes(content)
+    else:
+        np.save("x.npy", content, allow_pickle=True)
+    for command in (["mutate", "--out", "c.keras"], ["sensitivity"]):
+        done = run(command[0], "m.keras", "--experience", "x.npy", *command[1:])
+        assert done.code == 2
+        assert words in done.stderr
+    assert not (here / "c.keras").exists()
+
+
+def test_a_bad_archive_of_arrays_is_told(here: Path) -> None:
+    np.savez("objects.npz", a=X, b=np.array([None], object))
+    np.savez("one.npz", whatever=X)
+    (here / "junk.npz").write_bytes(b"junk")
+    for file, words in (("objects.npz", "b.npy: the experience must be numbers"), ("junk.npz", "cannot be read")):
+        done = run("sensitivity", "m.keras", "--experience", file)
+        assert done.code == 2
+        assert words in done.stderr
+    assert run("sensitivity", "m.keras", "--experience", "one.npz").code == 0
+
+
+WRONG = {
+    "no model": (["no.keras"], "no.keras: no such file"),
+    "a legacy model": (["m.h5"], "a legacy HDF5 model"),
+    "no experience": (["m.keras", "--experience", "no.npy"], "no.npy: no such file"),
+    "experience of another kind": (["m.keras", "--experience", "x.csv"], "x.csv: an experience is a .npy file"),
+    "operator": (["m.keras", "--mutation", "sm-gabs"], "did you mean 'sm-g-abs'?"),
+    "option": (["m.keras", "--mutation", "sm-g-abs", "--set", "flor=1"], "flor: no such option, did you mean 'floor'"),
+    "an argument for an option": (["m.keras", "--set", "seed=1"], "seed: no such option"),
+    "no option": (["m.keras", "--set", "floor"], "expected key=value"),
+    "intensity": (["m.keras", "--intensity", "-1"], "intensity: expected a number >= 0"),
+    "ending": (["m.keras", "--out", "c.h5"], "c.h5: a child is saved as a .keras file"),
+    "folder": (["m.keras", "--out", "no/c.keras"], "there is no directory 'no'"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_said(name: str, here: Path) -> None:
+    given, words = WRONG[name]
+    defaults = {"--experience": "x.npy", "--out": "c.keras"}
+    rest = [word for key, value in defaults.items() if key not in given for word in (key, value)]
+    done = run("mutate", *given, *rest)
+    assert done.code == 2
+    assert words in done.stderr
+    assert {path.name for path in here.iterdir()} == {"m.keras", "x.npy"}
+
+
+def test_code_in_a_model_needs_trust(here: Path) -> None:
+    keras.Sequential([keras.Input((3,)), kl.Dense(2), kl.Lambda(lambda x: x * 2)]).save("code.keras")
+    for command in (["mutate", "code.keras", "--out", "c.keras"], ["sensitivity", "code.keras"]):
+        refused = run(*command, "--experience", "x.npy")
+        assert refused.code == 2
+        assert "a layer of class Lambda" in refused.stderr
+        assert "--trust-model" in refused.stderr
+        assert run(*command, "--experience", "x.npy", "--trust-model").code == 0
+
+
+def test_sensitivities_are_those_of_a_linear_model(here: Path) -> None:
+    """SM-G-ABS on one linear layer: the mean absolute input, of each of two outputs."""
+    keras.Sequential([keras.Input((3,)), kl.Dense(2, name="only")]).save("m.keras")
+    x = np.array([[4.0, 0.0, 0.001], [2.0, 0.0, -0.003]])
+    np.save("x.npy", x)
+    done = run("sensitivity", "m.keras", "--experience", "x.npy", "--mutation", "sm-g-abs", "--json")
+    assert done.code == 0, done.stderr
+    [layer] = json.loads(done.stdout)["layers"]
+    # The kernel's rows 3, 0 and 0.002, twice each, and two biases of 1.
+    values = [3.0, 3.0, 0.0, 0.0, 0.002, 0.002, 1.0, 1.0]
+    assert layer == {
+        "name": "only",
+        "weights": 8,
+        "median": pytest.approx(np.median(values)),
+        "low": pytest.approx(0.0),
+        "high": pytest.approx(3.0),
+        "zero": 0.25,
+        "floored": 0.25,
+    }
+    text = run("sensitivity", "m.keras", "--experience", "x.npy", "--mutation", "sm-g-abs").stdout.splitlines()
+    assert text[0].split() == ["layer", "weights", "median", "5%", "95%", "at", "0", "below", "0.01"]
+    assert text[1].split() == ["all", "layers", "8", "0.501", "0", "3", "25%", "25%"]
+
+
+def test_layers_have_rows_and_histograms(here: Path) -> None:
+    done = run("sensitivity", "m.keras", "--experience", "x.npy", "--by-layer", "--plot", "p.png")
+    assert done.code == 0, done.stderr
+    assert [line.split()[:2] for line in done.stdout.splitlines()[1:]] == [
+        ["hidden", "16"],
+        ["out", "10"],
+        ["all", "layers"],
+    ]
+    assert "wrote p.png" in done.stderr
+    with Image.open(here / "p.png") as picture:
+        pixels = np.asarray(picture.convert("RGB"))
+    blue = (pixels == (0x00, 0x72, 0xB2)).all(-1)  # the colour of sm-g-sum
+    half = pixels.shape[1] // 2
+    assert blue[:, :half].any()
+    assert blue[:, half:].any()
+    assert run("sensitivity", "m.keras", "--experience", "x.npy", "--plot", "p.svg").code == 0
+    assert (here / "p.svg").read_text().lstrip().startswith("<?xml")
+
+
+def test_what_sensitivity_cannot_do_is_said(here: Path) -> None:
+    assert (
+        "measures no sensitivity" in run("sensitivity", "m.keras", "--experience", "x.npy", "--mutation", "sm-r").stderr
+    )
+    assert "saved as .png or .svg" in run("sensitivity", "m.keras", "--experience", "x.npy", "--plot", "p.txt").stderr
