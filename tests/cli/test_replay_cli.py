@@ -146,7 +146,7 @@ def test_without_a_display_a_window_is_refused_in_one_line(
         (["r", "--mutation", "control", "--save", "x.png"], "say how many with --mutants N"),
         (["r", "--mutants", "3", "--mutation", "sm-gabs", "--save", "x.png"], "did you mean 'sm-g-abs'"),
         (["r", "--mutants", "3", "--population", "--save", "x.png"], "give one of them"),
-        (["broken", "--save", "x.png"], "not the record of a run"),
+        (["broken", "--save", "x.png"], "not valid JSON"),
         (["lost", "--run", "1", "--save", "x.png"], "run-001.keras: no such file"),
     ],
 )

@@ -209,6 +209,7 @@ def test_where_matplotlib_is_missing_figures_are_refused_in_one_line_and_tables_
     assert {file.name for file in tmp_path.iterdir()} - {"__pycache__"} == {"runs", "matplotlib.py"}
 
 
+@pytest.mark.slow
 def test_every_process_writes_the_same_bytes(tmp_path: Path) -> None:
     site = FakeSite(tmp_path)
     write_runs(tmp_path / "runs", study().methods)

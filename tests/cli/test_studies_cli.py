@@ -89,6 +89,7 @@ def test_a_mistake_gets_one_message_and_leaves_nothing(arguments: list[str], mes
     assert sorted(compared.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_a_sweep_writes_settings_that_the_next_command_takes(tmp_path: Path) -> None:
     grid = ["--grid", "0.5,0.01", "--out", "tuning", "--json"]
     done = tfsm("sweep", *QUICK, *grid, cwd=tmp_path)
@@ -113,6 +114,7 @@ def test_a_sweep_writes_settings_that_the_next_command_takes(tmp_path: Path) -> 
     assert "4 of 4 are finished already" in again.stderr
 
 
+@pytest.mark.slow
 def test_robustness_writes_numbers_and_figure(compared: Path) -> None:
     done = tfsm(
         "robustness", "whole/sm-g-abs", "--mutation", METHODS, "--histogram", "20", "--out", "left", cwd=compared

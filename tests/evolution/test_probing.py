@@ -64,6 +64,7 @@ def test_no_more_than_a_few_children_are_made_for_the_log(log_every: int, count:
     assert probes(log_every) % 4 == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mutation", "compile"),
     [
@@ -153,6 +154,7 @@ def test_curvature_is_measured_along_a_unit_vector_drawn_for_it(way: str) -> Non
         assert line["sensitivity"] == {"linear": pytest.approx(quantiles, rel=1e-4)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutation", [Control(), SafeMutationRescale()], ids=lambda m: type(m).__name__)
 def test_an_operator_that_measures_nothing_says_nothing(mutation: Any) -> None:
     engine = make_engine(Target(near=0.0), mutation)
@@ -197,6 +199,7 @@ def test_an_operators_number_does_not_cover_one_of_the_logs() -> None:
         assert set(line["sensitivity"]) == {"linear"}
 
 
+@pytest.mark.slow
 def test_logging_more_often_changes_no_run() -> None:
     for mutation in (SafeMutationSum(), SafeMutationSecondOrder()):
         engine = make_engine(Target(near=0.0), mutation)

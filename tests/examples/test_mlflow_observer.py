@@ -116,6 +116,7 @@ def test_every_run_is_logged_with_what_metrics_jsonl_says(server: Server, exampl
         assert medians == [line["divergence_quantiles"][2] for line in own]
 
 
+@pytest.mark.slow
 def test_a_run_cut_short_is_killed_there_too(server: Server, example: ModuleType, tmp_path: Path) -> None:
     class Impatient:
         def interval(self, metrics: Any) -> None:
@@ -126,6 +127,7 @@ def test_a_run_cut_short_is_killed_there_too(server: Server, example: ModuleType
     assert [(run["status"], run["artifacts"]) for run in server.runs.values()] == [("KILLED", [])]
 
 
+@pytest.mark.slow
 def test_without_mlflow_the_run_goes_on_and_says_why(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)  # as if it were not installed
     with pytest.warns(UserWarning, match=r"the observer 'MlflowObserver' failed .*: ModuleNotFoundError: .*mlflow"):

@@ -111,7 +111,14 @@ def test_a_failure_is_told_of(monkeypatch: pytest.MonkeyPatch, error: BaseExcept
     assert heard.first("ended") == (status,)
 
 
-@pytest.mark.parametrize("event", sorted(set(EVENTS) - {"sensitivity", "population", "solved"}))
+@pytest.mark.parametrize(
+    "event",
+    [
+        # One at the start, one on the way and one at the end; the others go the same way.
+        pytest.param(event, marks=() if event in ("started", "interval", "ended") else pytest.mark.slow)
+        for event in sorted(set(EVENTS) - {"sensitivity", "population", "solved"})
+    ],
+)
 def test_an_observer_that_fails_costs_a_warning_and_no_more(event: str, tmp_path: Path) -> None:
     broken, heard = Only(event, ValueError("two\nlines")), Everything()
     message = "the observer 'Only' failed and is told nothing more: ValueError: two"

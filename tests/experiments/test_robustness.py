@@ -52,6 +52,7 @@ def test_every_solution_meets_every_operator(solved: Path) -> None:
         np.testing.assert_allclose(entry.fraction, entry.performance / 4.0)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_mutants(solved: Path) -> None:
     def fractions(seed: int) -> np.ndarray:
         found = robustness(PLUGINS, [solved], mutations=["control"], perturbations=40, histogram=0, seed=seed)

@@ -70,7 +70,11 @@ def derived(function: Function, order: int) -> list[tf.Tensor]:
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize(
-    ("alone", "order"), [*((False, order) for order in range(4)), *((True, order) for order in range(3))]
+    ("alone", "order"),
+    [
+        *((alone, order) for alone in (False, True) for order in range(3)),
+        pytest.param(False, 3, marks=pytest.mark.slow),
+    ],
 )
 def test_derivatives_are_those_of_the_steps_written_out(alone: bool, order: int, backwards: bool) -> None:
     mine = tf.function(lambda: derived(scanned(alone=alone, backwards=backwards), order), autograph=False)()
