@@ -40,7 +40,7 @@ class Tryout:
         self._domain, self.network = domain, network
         self._evaluate = Evaluator(domain, network, jit=jit)
         self._evaluate.template(tf.constant(network.genome[None], network.dtype), tf.zeros([1, 2], tf.int32))
-        self._makers: dict[int, Callable[..., Tensor]] = {}
+        self._makers: dict[tuple[int, int], Callable[..., Tensor]] = {}
 
     def evaluate(self, genomes: Tensor) -> Evaluation:
         """Evaluate genomes `[B, P]`."""
@@ -55,10 +55,14 @@ class Tryout:
 
     def mutants(self, mutation: Mutation, intensity: float, parents: Tensor, seen: Nest, seed: Tensor) -> Tensor:
         """Return a mutant `[B, P]` of each of parents `[B, P]` that saw `seen`; each decided by the seed `[2]`."""
-        if id(mutation) not in self._makers:
-            self._makers[id(mutation)] = tf.function(_maker(mutation, self.network, self._domain))
-        seeds = fold(seed, 0, tf.range(parents.shape[0]))
-        return self._makers[id(mutation)](parents, seen, tf.constant(intensity, self.network.dtype), seeds)
+        given = (parents, seen, tf.constant(intensity, self.network.dtype), fold(seed, 0, tf.range(parents.shape[0])))
+        key = (id(mutation), parents.shape[0])
+        if key not in self._makers:
+            # Traced by hand: TensorFlow counts by the line of code, and would warn of retracing where there is none.
+            specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), given)
+            make = tf.function(_maker(mutation, self.network, self._domain))
+            self._makers[key] = make.get_concrete_function(*specs)
+        return self._makers[key](*given)
 
 
 def _maker(mutation: Mutation, network: Network, domain: Domain) -> Callable[..., Tensor]:
