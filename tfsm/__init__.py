@@ -12,6 +12,7 @@ from tfsm.errors import TfsmError
 from tfsm.hookspecs import hookimpl
 
 if TYPE_CHECKING:
+    from tfsm import functional
     from tfsm.api import divergence, evolve, flatten, load_model, mutate, sensitivity, unflatten
     from tfsm.contracts import Child, Choice, Evaluation
 
@@ -23,6 +24,7 @@ _LAZY = {
     ),
     **dict.fromkeys(("Child", "Choice", "Evaluation"), "tfsm.contracts"),
 }
+_MODULES = ("functional",)
 
 __all__ = [
     "Child",
@@ -33,6 +35,7 @@ __all__ = [
     "divergence",
     "evolve",
     "flatten",
+    "functional",
     "hookimpl",
     "load_model",
     "mutate",
@@ -44,6 +47,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
+    if name in _MODULES:
+        return importlib.import_module(f"tfsm.{name}")
     raise AttributeError(f"module 'tfsm' has no attribute {name!r}")
 
 

@@ -26,6 +26,7 @@ from tfsm.models.experience import as_inputs
 from tfsm.models.genome import flatten, unflatten
 from tfsm.models.loading import load_model
 from tfsm.models.network import Network
+from tfsm.models.selecting import network_of
 from tfsm.options import validate
 from tfsm.plugins import load_plugins
 from tfsm.registry import Kind
@@ -97,6 +98,8 @@ def mutate(
     mutation: str = "sm-g-sum",
     intensity: float = 0.01,
     seed: int = 0,
+    *,
+    layers: str | Sequence[str] | None = None,
     **options: Any,
 ) -> keras.Model:
     """Return a mutated copy of a model, which differs from it in trainable variables only.
@@ -107,6 +110,8 @@ def mutate(
         mutation: the operator's name.
         intensity: standard deviation of the noise; for `sm-r` the wanted divergence.
         seed: the same seed gives the same child.
+        layers: names of the layers to mutate, with wildcards and shares of the intensity: `"conv*=0.1,@head"`; all of
+            them, alike, if None.
         **options: the operator's options, as `tfsm mutations` lists them.
 
     >>> import keras, numpy as np, tfsm
@@ -121,7 +126,7 @@ def mutate(
     if entry.options is not None:
         options = validate(entry.options, options, where=f"mutation {mutation!r}:")
     operator = build_part(entry, options)
-    network, inputs = Network(model), _one(as_inputs(model, experience))
+    network, inputs = network_of(model, layers or ()), _one(as_inputs(model, experience))
     genome = tf.constant(network.genome[None])
     if getattr(operator, "needs_gradient", False):
         check_differentiable(network, genome, inputs)
@@ -134,12 +139,12 @@ def mutate(
             f"the child's is {reached:.3g}",
             stacklevel=2,
         )
-    return unflatten(model, child.genome[0].numpy())
+    return network.child(child.genome[0].numpy())
 
 
 def evolve(
     domain: str | Domain,
-    model: keras.Model | None = None,
+    model: keras.Model | str | Path | None = None,
     mutation: str | Mutation = "sm-g-sum",
     intensity: float | None = None,
     selection: str | Selection | None = None,
@@ -147,6 +152,7 @@ def evolve(
     seed: int | None = None,
     evaluations: int | None = None,
     population: int | None = None,
+    mutated_layers: str | Sequence[str] | None = None,
     out: str | Path | None = None,
     config: str | Path | None = None,
     observers: Sequence[Any] = (),
@@ -156,7 +162,8 @@ def evolve(
 
     Args:
         domain: the domain's name, or a domain of your own.
-        model: a network to use instead of the domain's own; with `init="model"` its weights are where all start.
+        model: a network to use instead of the domain's own: a Keras model, a `.keras` file or the name of a function,
+            `package.module:function`. With `init="model"`, the default for a file, its weights are where all start.
         mutation: the operator's name, or an operator of your own.
         intensity: the operator's intensity.
         selection: the selection scheme's name, or a scheme of your own.
@@ -164,6 +171,7 @@ def evolve(
         seed: the experiment's seed.
         evaluations: the most evaluations of one run.
         population: individuals of one run.
+        mutated_layers: the layers to mutate, as `layers` of `tfsm.mutate`.
         out: a run directory to write; nothing is written if None.
         config: a `tfsm.toml` to use instead of the nearest one.
         observers: who is told how the runs are going: names, or objects with some of `Observer`'s methods.
@@ -188,6 +196,8 @@ def evolve(
         "seed": seed,
         "evaluations": evaluations,
         "population": population,
+        "model": str(model) if isinstance(model, str | Path) else None,
+        "mutated_layers": mutated_layers,
         "observers": [name for name in observers if isinstance(name, str)] or None,
     }
     resolved = resolve(
@@ -202,7 +212,7 @@ def evolve(
     return run_experiment(
         plugins,
         resolved,
-        model=model,
+        model=None if isinstance(model, str | Path) else model,
         out=where,
         keep=out is not None,
         observers=[observer for observer in observers if not isinstance(observer, str)],

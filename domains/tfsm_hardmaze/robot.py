@@ -87,6 +87,45 @@ def sense(maze: Maze, position: Tensor, heading: Tensor) -> Tensor:
     return tf.concat([tf.ones_like(lengths[..., :1]), lengths / RANGE, slices], axis=-1)
 
 
+def near(maze: Maze, robot: Robot) -> Tensor:
+    """Say which robots are within reach of the goal: `[B]`."""
+    away = robot.position - tf.constant(maze.goal, tf.float64)
+    return tf.reduce_sum(away * away, axis=-1) < maze.reach**2
+
+
+def decisions_of(maze: Maze, hold: int) -> int:
+    """Return how often a robot is asked."""
+    return -(-maze.steps // hold)
+
+
+def held(
+    maze: Maze, robot: Robot, outputs: Tensor, reached: Tensor, since: Tensor, hold: int, *, stop: bool = False
+) -> tuple[list[Robot], Tensor]:
+    """Hold outputs for some steps, as long as there are any left.
+
+    Args:
+        maze: where.
+        robot: who.
+        outputs: `[B, 2]`
+        reached: `[B]`, whether a robot was ever within reach of the goal.
+        since: steps that were made before: of all robots, or `[B]`.
+        hold: how many to make.
+        stop: whether a robot stays where it was first within reach of the goal.
+
+    Returns:
+        The robots after each of these steps, and whether they were ever within reach of the goal.
+    """
+    track = []
+    for i in range(hold):
+        on = since + i < maze.steps
+        on = on & ~reached if stop else on
+        moved = step(maze, robot, outputs)
+        robot = Robot(*(tf.where(_like(on, new), new, old) for new, old in zip(moved, robot, strict=True)))
+        reached |= near(maze, robot)
+        track.append(robot)
+    return track, reached
+
+
 def roll(maze: Maze, policy: Policy, count: int, hold: int, *, trail: bool = False) -> Roll:
     """Let `count` robots go, each action held for `hold` steps.
 
@@ -97,15 +136,7 @@ def roll(maze: Maze, policy: Policy, count: int, hold: int, *, trail: bool = Fal
         hold: steps between two decisions.
         trail: whether to keep every pose.
     """
-    decisions = -(-maze.steps // hold)
-    goal = tf.constant(maze.goal, tf.float64)
-
-    def near(robot: Robot) -> Tensor:
-        away = robot.position - goal
-        return tf.reduce_sum(away * away, axis=-1) < maze.reach**2
-
-    def pose(robot: Robot) -> Tensor:
-        return tf.concat([robot.position, robot.heading[:, None]], axis=-1)
+    decisions = decisions_of(maze, hold)
 
     def decide(
         number: Tensor, robot: Robot, reached: Tensor, sound: Tensor, seen: tf.TensorArray, poses: tf.TensorArray
@@ -115,21 +146,15 @@ def roll(maze: Maze, policy: Policy, count: int, hold: int, *, trail: bool = Fal
         finite = tf.math.is_finite(outputs)
         sound &= tf.reduce_all(finite, axis=-1)
         outputs = tf.where(finite, outputs, 0.5)  # its robot stands still, and stays on the map
-        track = []
-        for i in range(hold):
-            on = number * hold + i < maze.steps
-            moved = step(maze, robot, outputs)
-            robot = Robot(*(tf.where(on, new, old) for new, old in zip(moved, robot, strict=True)))
-            reached |= near(robot)
-            track.append(pose(robot))
-        poses = poses.write(number, tf.stack(track, axis=1)) if trail else poses
-        return number + 1, robot, reached, sound, seen.write(number, sensors), poses
+        track, reached = held(maze, robot, outputs, reached, number * hold, hold)
+        poses = poses.write(number, tf.stack([_pose(one) for one in track], axis=1)) if trail else poses
+        return number + 1, track[-1], reached, sound, seen.write(number, sensors), poses
 
     start = begin(maze, count)
     first = (
         tf.constant(0),
         start,
-        near(start),
+        near(maze, start),
         tf.ones([count], tf.bool),
         tf.TensorArray(tf.float32, decisions, element_shape=[count, SENSORS]),
         tf.TensorArray(tf.float64, decisions if trail else 0, element_shape=[count, hold, 3]),
@@ -140,13 +165,22 @@ def roll(maze: Maze, policy: Policy, count: int, hold: int, *, trail: bool = Fal
     kept = tf.zeros([count, 0, 3], tf.float64)
     if trail:
         walked = tf.reshape(tf.transpose(poses.stack(), [1, 0, 2, 3]), [count, decisions * hold, 3])
-        kept = tf.concat([pose(start)[:, None], walked[:, : maze.steps]], axis=1)
+        kept = tf.concat([_pose(start)[:, None], walked[:, : maze.steps]], axis=1)
     return Roll(end, reached, sound, tf.transpose(seen.stack(), [1, 0, 2]), kept)
 
 
 def _towards(value: Tensor, wanted: Tensor) -> Tensor:
     moved = value + tf.clip_by_value(wanted - value, -CHANGE, CHANGE)
     return tf.clip_by_value(moved, -LIMIT, LIMIT)
+
+
+def _like(on: Tensor, values: Tensor) -> Tensor:
+    """Give a condition as many axes as values have, unless it is the same for all."""
+    return tf.reshape(on, [-1, *[1] * (values.shape.rank - 1)]) if on.shape.rank else on
+
+
+def _pose(robot: Robot) -> Tensor:
+    return tf.concat([robot.position, robot.heading[:, None]], axis=-1)
 
 
 def _walls(maze: Maze, dtype: tf.DType) -> Tensor:

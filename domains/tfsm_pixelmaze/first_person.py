@@ -19,6 +19,8 @@ from tfsm_pixelmaze.options import FirstPersonOptions
 from tfsm_pixelmaze.raycast import Pose, begin, draw, move, view, walls_of
 
 DEPTH = 8
+RATE = 30.0
+"""Frames a second, to be looked at."""
 
 
 class Done(NamedTuple):
@@ -78,10 +80,7 @@ class FirstPersonMaze(PixelMaze):
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let each of genomes `[B, P]` walk."""
         walk = self.walk(network, genomes)
-        if self.options.scoring == "progress":
-            count = tf.cast(tf.gather(points(self.layout.walk()), walk.done.progress), tf.float32)
-        else:
-            count = tf.reduce_sum(tf.cast(walk.done.touched & self.path, tf.float32), axis=[1, 2])
+        count = self.score(walk.done)
         return Evaluation(
             tf.where(walk.sound, count, float("nan")),
             tf.equal(count, float(self.path.sum())),
@@ -93,13 +92,24 @@ class FirstPersonMaze(PixelMaze):
         """Return what was seen from poses `[B, T, 3]`, drawn again: one sequence of pictures."""
         return self._seen(experience)[:, None]
 
+    def begin(self, count: int) -> tuple[Tensor, Done]:
+        """Return the poses `[B, 3]` of `count` agents at the start, and what they have achieved there."""
+        start = _packed(begin(self.layout, count))
+        return start, Done(self._on(start), tf.ones([count], tf.int32))
+
+    def score(self, done: Done) -> Tensor:
+        """Return how many of the path's squares count as touched: `[B]`."""
+        if self.options.scoring == "progress":
+            return tf.cast(tf.gather(points(self.layout.walk()), done.progress), tf.float32)
+        return tf.reduce_sum(tf.cast(done.touched & self.path, tf.float32), axis=[1, 2])
+
     def walk(self, network: Network, genomes: Tensor, *, trail: bool = False) -> Walk:
         """Return a whole episode of genomes `[B, P]`; with `trail`, every frame's pose too."""
         options, count = self.options, genomes.shape[0]
         step = network.stepper(genomes, seen=tf.TensorSpec([SIZE, SIZE, 1], tf.float32))
         # Drawing and moving are many small operations, the network few large ones.
         see = tf.function(self._seen, jit_compile=True, autograph=False)
-        go = tf.function(self._held, jit_compile=True, autograph=False)
+        go = tf.function(self.held, jit_compile=True, autograph=False)
 
         def decide(t: Tensor, here: Tensor, done: Done, sound: Tensor, state: Nest, *kept: tf.TensorArray) -> Any:
             past, every = kept
@@ -111,11 +121,11 @@ class FirstPersonMaze(PixelMaze):
             every = every.write(t, track) if trail else every
             return t + 1, track[:, -1], done, sound, state, past, every
 
-        start = _packed(begin(self.layout, count))
+        start, nothing = self.begin(count)
         first = (
             tf.constant(0),
             start,
-            Done(self._on(start), tf.ones([count], tf.int32)),
+            nothing,
             tf.ones([count], tf.bool),
             step.start,
             tf.TensorArray(tf.float64, self.decisions, element_shape=[count, 3]),
@@ -136,17 +146,27 @@ class FirstPersonMaze(PixelMaze):
         trail = walked().trail.numpy()
         pictures = draw(self.walls, None, tf.constant(trail[0, :, :2]), tf.constant(trail[0, :, 2])).numpy()
         trail[..., 2] = np.radians(trail[..., 2])
-        return PixelFilm(self.layout, trail, pictures, rate=30.0)
+        return PixelFilm(self.layout, trail, pictures, rate=RATE)
 
     def _seen(self, poses: Tensor) -> Tensor:
         return view(self.walls, None, poses[..., :2], poses[..., 2])[..., None]
 
-    def _held(self, here: Tensor, action: Tensor, done: Done, frame: Tensor) -> tuple[Tensor, Done]:
-        """Do the same for as many frames as an action is held; return the poses `[B, hold, 3]` and what was touched."""
-        track = []
+    def held(self, here: Tensor, action: Tensor, done: Done, frame: Tensor) -> tuple[Tensor, Done]:
+        """Do the same for as many frames as an action is held, as long as there are any left.
+
+        Args:
+            here: `[B, 3]`: x, y and heading.
+            action: `[B]`
+            done: what was achieved before.
+            frame: frames that were before: of all agents, or `[B]`.
+
+        Returns:
+            The poses after each frame, `[B, hold, 3]`, and what was achieved.
+        """
+        before, track = tf.reshape(frame, [-1, 1]), []
         for i in range(self.options.hold):
             moved = _packed(move(self.walls, Pose(here[:, :2], here[:, 2]), action))
-            here = tf.where(frame + i < self.options.frames, moved, here)
+            here = tf.where(before + i < self.options.frames, moved, here)
             on = self._on(here)
             # One square a frame: no step is longer than a third of one.
             next_one = tf.reduce_any(on & tf.gather(self.due, done.progress), axis=[1, 2])

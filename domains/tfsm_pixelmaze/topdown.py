@@ -21,17 +21,27 @@ from tfsm_pixelmaze.options import TopdownOptions
 from tfsm_pixelmaze.views import Ground, ground_of
 
 DEPTH = 12
+RATE = 6.0
+"""Moves a second, to be looked at."""
 
 
-class Walk(NamedTuple):
-    """An episode of B agents; squares are numbers of free squares."""
+class Agents(NamedTuple):
+    """Where B agents are and have been; squares are numbers of free squares."""
 
-    squares: Tensor
-    """`[B, steps + 1]`: where they were before each move and after the last."""
+    here: Tensor
+    """`[B]`"""
     touched: Tensor
     """`[B, S]`, which squares they were ever on."""
     progress: Tensor
     """`[B]`, how far along the path's walk they came, one square after the other."""
+
+
+class Walk(NamedTuple):
+    """An episode of B agents."""
+
+    squares: Tensor
+    """`[B, steps + 1]`: where they were before each move and after the last."""
+    end: Agents
     sound: Tensor
     """`[B]`, whether all outputs were numbers."""
 
@@ -57,15 +67,11 @@ class TopdownMaze(PixelMaze):
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let each of genomes `[B, P]` walk."""
         walk = self.walk(network, genomes)
-        if self.options.scoring == "progress":
-            count = tf.cast(tf.gather(self.ground.points, walk.progress), tf.float32)
-        else:
-            count = tf.reduce_sum(tf.cast(walk.touched & self.ground.on_path, tf.float32), axis=-1)
-        places = tf.constant([(s.column + 0.5, s.row + 0.5) for s in self.ground.squares], tf.float32)
+        count = self.score(walk.end)
         return Evaluation(
             tf.where(walk.sound, count, float("nan")),
             tf.equal(count, float(self.ground.goals)),
-            tf.gather(places, walk.squares[:, -1]),
+            tf.gather(tf.constant(self.ground.middles, tf.float32), walk.end.here),
             walk.squares[:, :-1],
         )
 
@@ -78,31 +84,49 @@ class TopdownMaze(PixelMaze):
         # All that can be seen is looked at once. Two lanes at least: XLA sums in another order where there is one.
         step = network.stepper(genomes, table=self._pictures(), least=2)
         found = tf.function(lambda: self._walked(step), jit_compile=True, autograph=False)()
-        return Walk(*(x[: genomes.shape[0]] for x in found))
+        return tf.nest.map_structure(lambda x: x[: genomes.shape[0]], found)
+
+    def begin(self, count: int) -> Agents:
+        """Return `count` agents on the start."""
+        start = tf.fill([count], self.ground.start)
+        return Agents(start, tf.gather(self._on_square(), start), tf.ones([count], tf.int32))
+
+    def moved(self, agents: Agents, action: Tensor) -> Agents:
+        """Let agents make one move each, `[B]`: up, right, down, left, none."""
+        due = tf.constant([*self.ground.walk, -1])  # nothing, once all are behind
+        here = tf.gather_nd(self.ground.after, tf.stack([agents.here, action], axis=-1))
+        progress = agents.progress + tf.cast(tf.equal(here, tf.gather(due, agents.progress)), tf.int32)
+        return Agents(here, agents.touched | tf.gather(self._on_square(), here), progress)
+
+    def score(self, agents: Agents) -> Tensor:
+        """Return how many of the path's squares count as touched: `[B]`."""
+        if self.options.scoring == "progress":
+            return tf.cast(tf.gather(self.ground.points, agents.progress), tf.float32)
+        return tf.reduce_sum(tf.cast(agents.touched & self.ground.on_path, tf.float32), axis=-1)
+
+    def grays(self) -> np.ndarray:
+        """Return all distinct views in gray levels from 0 to 255, 8 bits: `[V, 64, 64]`."""
+        return (255 * self.ground.views).astype(np.uint8)
 
     def _walked(self, step: Stepper) -> Walk:
         ground, count, steps = self.ground, step.lanes, self.options.steps
-        on_square = tf.eye(len(ground.squares), dtype=tf.bool)
 
         def move(
-            t: Tensor, here: Tensor, touched: Tensor, progress: Tensor, sound: Tensor, state: Nest, past: tf.TensorArray
-        ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Nest, tf.TensorArray]:
-            outputs, state = step(tf.gather(ground.view, here), state)
+            t: Tensor, agents: Agents, sound: Tensor, state: Nest, past: tf.TensorArray
+        ) -> tuple[Tensor, Agents, Tensor, Nest, tf.TensorArray]:
+            outputs, state = step(tf.gather(ground.view, agents.here), state)
             action = tf.argmax(outputs, axis=-1, output_type=tf.int32)
-            past = past.write(t, here)
-            here = tf.gather_nd(ground.after, tf.stack([here, action], axis=-1))
+            past = past.write(t, agents.here)
             sound &= tf.reduce_all(tf.math.is_finite(outputs), axis=-1)
-            progress += tf.cast(tf.equal(here, tf.gather(due, progress)), tf.int32)
-            return t + 1, here, touched | tf.gather(on_square, here), progress, sound, state, past
+            return t + 1, self.moved(agents, action), sound, state, past
 
-        due = tf.constant([*ground.walk, -1])  # nothing, once all are behind
-        start, one = tf.fill([count], ground.start), tf.ones([count], tf.int32)
         past = tf.TensorArray(tf.int32, steps + 1, element_shape=[count])
-        first = (tf.constant(0), start, tf.gather(on_square, start), one, tf.equal(one, 1), step.start, past)
-        _, here, touched, progress, sound, _, past = tf.while_loop(
-            lambda t, *_: t < steps, move, first, maximum_iterations=steps
-        )
-        return Walk(tf.transpose(past.write(steps, here).stack()), touched, progress, sound)
+        first = (tf.constant(0), self.begin(count), tf.ones([count], tf.bool), step.start, past)
+        _, end, sound, _, past = tf.while_loop(lambda t, *_: t < steps, move, first, maximum_iterations=steps)
+        return Walk(tf.transpose(past.write(steps, end.here).stack()), end, sound)
+
+    def _on_square(self) -> np.ndarray:
+        return np.eye(len(self.ground.squares), dtype=bool)
 
     def _pictures(self) -> Tensor:
         return tf.constant(self.ground.views[..., None])
@@ -111,6 +135,5 @@ class TopdownMaze(PixelMaze):
         """Film agents; what the first one sees is shown beside the map."""
         walk = self.walk(network, genomes)
         squares = walk.squares.numpy()
-        middles = np.array([(s.column + 0.5, s.row + 0.5) for s in self.ground.squares])
-        pictures = (255 * self.ground.views[self.ground.view[squares[0]]]).astype(np.uint8)
-        return PixelFilm(self.layout, middles[squares], pictures, rate=6.0)
+        pictures = self.grays()[self.ground.view[squares[0]]]
+        return PixelFilm(self.layout, self.ground.middles[squares], pictures, rate=RATE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -41,6 +42,11 @@ class Ground:
     def goals(self) -> int:
         """How many squares there are to touch."""
         return int(self.on_path.sum())
+
+    @cached_property
+    def middles(self) -> np.ndarray:
+        """`[S, 2]`, x and y of the squares' middles."""
+        return np.array([(square.column + 0.5, square.row + 0.5) for square in self.squares])
 
 
 def ground_of(layout: Layout) -> Ground:

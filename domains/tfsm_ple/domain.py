@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
-from weakref import WeakKeyDictionary
 
 import keras
 import numpy as np
@@ -15,13 +12,14 @@ import tensorflow as tf
 
 from tfsm.contracts import Evaluation, Film, Nest, Tensor
 from tfsm.models.network import Network
-from tfsm_ple.film import GameFilm
+from tfsm.rollouts.asking import Asker, Decide
+from tfsm.rollouts.film import PictureFilm
+from tfsm.rollouts.networks import player
 from tfsm_ple.loading import Arcade, load_arcade
-from tfsm_ple.networks import convolutional, dense
 from tfsm_ple.observing import Observer, Pixels, States
 from tfsm_ple.options import PleOptions
 from tfsm_ple.playing import Play
-from tfsm_ple.rollout import Decide, play
+from tfsm_ple.rollout import play
 from tfsm_ple.stage import stage
 
 
@@ -64,10 +62,8 @@ class Ple(PleOptions):
 
     def network(self) -> keras.Model:
         """Return a small network with one output for each key, and one for no key."""
-        hidden = {"layers": self.layers, "units": self.units}
-        if self.observation == "pixels":
-            return convolutional(self.side, self.table.actions, **hidden)
-        return dense(self.table.observer.blank.size, self.table.actions, **hidden)
+        shape = (self.side, self.side, 1) if self.observation == "pixels" else self.table.observer.blank.shape
+        return player(shape, self.table.actions, layers=self.layers, units=self.units)
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let genomes `[B, P]` play, each a game of its own; behavior is the mean score and number of frames."""
@@ -89,11 +85,18 @@ class Ple(PleOptions):
         """Film the first episode of the first genome; the others play games of their own, and are not shown."""
         with stage(self.table.arcade, leave=True):
             plays = self.table.plays(1)
-            film = GameFilm(plays[0])
+            film = PictureFilm(plays[0].rate)
             once, decide = replace(self, episodes=1), self._decide(network, genomes[:1])
-            play(plays, self.table.observer, decide, np.asarray(seed)[:1], once, watch=film.add)
+            play(
+                plays,
+                self.table.observer,
+                decide,
+                np.asarray(seed)[:1],
+                once,
+                watch=lambda game: film.add(game.picture()),
+            )
             if not len(film):
-                film.add(plays[0])  # over before it began, or nobody to play it
+                film.add(plays[0].picture())  # over before it began, or nobody to play it
         return film
 
     def __reduce__(self) -> Any:
@@ -101,39 +104,9 @@ class Ple(PleOptions):
         options = {option.name: getattr(self, option.name) for option in fields(PleOptions)}
         return partial(type(self), **options), ()
 
-    def _decide(self, network: Network, genomes: Tensor) -> Decide:
-        count = len(genomes)
-        # Compiled anew for every width: a power of two bounds how often, and XLA sums in another order for one alone.
-        width = max(2, 1 << (count - 1).bit_length())
-        own = tf.constant(np.asarray(genomes)[np.minimum(np.arange(width), count - 1)], network.dtype)
-        answers = self._compiled(network, width)
-        wide = np.repeat(self.table.observer.blank[None], width, axis=0)
-
-        def decide(seen: np.ndarray) -> np.ndarray:
-            wide[:count] = seen
-            return answers(own, tf.constant(wide)).numpy()[:count]
-
-        return decide
-
     @cached_property
-    def _known(self) -> WeakKeyDictionary[Network, dict[int, Callable[[Tensor, Tensor], Tensor]]]:
-        return WeakKeyDictionary()
+    def _asker(self) -> Asker:
+        return Asker(self.observe)
 
-    def _compiled(self, network: Network, width: int) -> Callable[[Tensor, Tensor], Tensor]:
-        known = self._known.setdefault(network, {})
-        if width not in known:
-            # The network outlives what is compiled of it, not the other way round.
-            ask = weakref.proxy(network)
-
-            def answers(own: Tensor, seen: Tensor) -> Tensor:
-                return ask.rows(own, self.observe(seen[:, None]))[:, 0]
-
-            # By XLA: elsewhere the last digits of a number depend on its place in a batch, and a game would go another
-            # way alone than among others.
-            function = tf.function(answers, jit_compile=True, autograph=False)
-            blank = self.table.observer.blank
-            # One shape only, and so without the search for it at every call, which takes longer than a small network.
-            known[width] = function.get_concrete_function(
-                tf.TensorSpec([width, network.size], network.dtype), tf.TensorSpec([width, *blank.shape], blank.dtype)
-            )
-        return known[width]
+    def _decide(self, network: Network, genomes: Tensor) -> Decide:
+        return self._asker.decide(network, genomes, [self.table.observer.blank])

@@ -98,27 +98,3 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
             yield from _leaves(value[key], (*path, str(key)))
     else:
         yield path, value
-
-
-class Memory:
-    """Keeps some of many observations, evenly spread over all of them however many they become.
-
-    Args:
-        count: how many.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._count, self._every, self._seen = count, 1, 0
-        self._kept: list[np.ndarray] = []
-
-    def add(self, observation: np.ndarray) -> None:
-        """Take notice of one more."""
-        if self._seen % self._every == 0:
-            self._kept.append(observation)
-            if len(self._kept) == 2 * self._count:
-                self._kept, self._every = self._kept[::2], 2 * self._every
-        self._seen += 1
-
-    def all(self) -> np.ndarray:
-        """Return `[count, ...]`; where fewer were seen, some are there more than once."""
-        return np.stack([self._kept[i] for i in np.linspace(0, len(self._kept) - 1, self._count).round().astype(int)])

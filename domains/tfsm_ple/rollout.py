@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfsm_ple.observing import Memory, Observer
+from tfsm.rollouts.asking import Decide
+from tfsm.rollouts.remembering import Memory, spread
+from tfsm_ple.observing import Observer
 from tfsm_ple.options import PleOptions
 from tfsm_ple.playing import Play
-
-Decide = Callable[[np.ndarray], np.ndarray]
-"""From observations `[B, ...]` to answers `[B, actions]`."""
 
 
 class Played(NamedTuple):
@@ -45,7 +44,7 @@ def play(
         watch: called after every frame of the first game.
     """
     score, frames = np.zeros((2, len(plays), options.episodes), np.float32)
-    memories = [Memory(options.remembered) for _ in plays]
+    memories: list[Memory[np.ndarray]] = [Memory(options.remembered) for _ in plays]
     seen = np.repeat(observer.blank[None], len(plays), axis=0)
     words = np.ascontiguousarray(seeds, np.int32).view(np.uint32)
     for episode in range(options.episodes):
@@ -55,8 +54,9 @@ def play(
         while on:
             for b in sorted(on):
                 seen[b] = observer.see(plays[b])
-                memories[b].add(seen[b].copy())
-            answers = decide(seen)
+                if memories[b].passes():
+                    memories[b].keep(seen[b].copy())
+            answers = decide([seen[:, None]])[:, 0]
             sound = np.logical_and.reduce(np.isfinite(answers), axis=-1)
             for b in sorted(on):
                 each = plays[b]
@@ -67,4 +67,4 @@ def play(
                     score[b, episode] = each.score if sound[b] else np.nan
                     frames[b, episode] = each.frames
                     on.remove(b)
-    return Played(score, frames, np.stack([memory.all() for memory in memories]))
+    return Played(score, frames, np.stack([spread(memory.kept, options.remembered) for memory in memories]))

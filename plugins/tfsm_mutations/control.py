@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfsm.contracts import Nest, Tensor
-from tfsm.kernels.noise import gaussian
 from tfsm.models.network import Network
 from tfsm_mutations.options import ControlOptions
 
@@ -23,4 +22,4 @@ class Control(ControlOptions):
 
     def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
         """Return the child; `intensity` is the noise's standard deviation."""
-        return parent + intensity * gaussian(seed, network.size, network.dtype)
+        return parent + intensity * network.noise(seed)

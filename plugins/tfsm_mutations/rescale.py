@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfsm.contracts import Child, Nest, Tensor
 from tfsm.kernels.divergence import divergence
 from tfsm.kernels.line_search import search
-from tfsm.kernels.noise import gaussian, split
+from tfsm.kernels.noise import split
 from tfsm.kernels.sampling import sample_experiences
 from tfsm.models.network import Network
 from tfsm_mutations.options import RescaleOptions
@@ -33,7 +33,7 @@ class SafeMutationRescale(RescaleOptions):
         """Return the child; `intensity` is the wanted divergence."""
         noise_seed, sample_seed = split(seed, 2)
         seen = sample_experiences(experience, self.experiences, sample_seed, replacement=self.replacement)
-        noise = gaussian(noise_seed, network.size, network.dtype)
+        noise = network.noise(noise_seed)
         direction = noise / tf.norm(noise, axis=-1, keepdims=True)
         before = network.rows(parent, seen)
         scale = 1.0 / before.shape[-1] if self.mean_over_outputs else 1.0

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tfsm.contracts import Nest, Tensor
 from tfsm.kernels.guards import bounded, clipped
-from tfsm.kernels.noise import gaussian, split
+from tfsm.kernels.noise import split
 from tfsm.kernels.sampling import sample_experiences
 from tfsm.models.network import Network
 from tfsm_mutations.options import GradientOptions
@@ -30,7 +30,7 @@ class ShapedNoise(GradientOptions, ABC):
         """Return the child; `intensity` is the noise's standard deviation before it is divided."""
         noise_seed, sample_seed = split(seed, 2)
         seen = sample_experiences(experience, self.experiences, sample_seed, replacement=self.replacement)
-        noise = intensity * gaussian(noise_seed, network.size, network.dtype)
+        noise = intensity * network.noise(noise_seed)
         return self._divided(parent, noise, self.sensitivity(network, parent, seen, self.direction(noise)))
 
     def reusable(self, available: int) -> bool:
@@ -40,7 +40,7 @@ class ShapedNoise(GradientOptions, ABC):
     def child(self, network: Network, parent: Tensor, sensitivity: Tensor, intensity: Tensor, seed: Tensor) -> Tensor:
         """Return the child that a call would, from a sensitivity that is known already."""
         noise_seed, _ = split(seed, 2)
-        return self._divided(parent, intensity * gaussian(noise_seed, network.size, network.dtype), sensitivity)
+        return self._divided(parent, intensity * network.noise(noise_seed), sensitivity)
 
     def direction(self, noise: Tensor) -> Tensor:
         """Return the direction to measure along, from the perturbation to come."""

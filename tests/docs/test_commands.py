@@ -50,7 +50,7 @@ def is_run(command: Command) -> bool:
 def is_dear(command: Command) -> bool:
     """Say whether a command takes long, or needs a run directory or a model that is not there."""
     dear = ("run", "compare", "sweep", "robustness", "reproduce", "report", "replay", "runs", "mutate", "sensitivity")
-    return command.words[1] in dear
+    return command.words[1] in dear or "--model" in command.words
 
 
 @pytest.mark.parametrize(("page", "command"), CASES)

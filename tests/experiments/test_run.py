@@ -53,7 +53,7 @@ def test_a_model_of_ones_own_is_evolved_and_left_as_it_was() -> None:
 
 def test_a_model_that_does_not_fit_the_domain_is_refused_with_both_shapes() -> None:
     model = keras.Sequential([keras.Input((5,)), keras.layers.Dense(2)])
-    with pytest.raises(tfsm.TfsmError, match=r"input shape is \(None, 5\), the domain needs \(None, 4, 1\)"):
+    with pytest.raises(tfsm.TfsmError, match=r"inputs are \(N, 5\), the domain's are \(N, 4, 1\)"):
         tfsm.evolve("parity", model=model)
 
 

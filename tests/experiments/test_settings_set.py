@@ -56,7 +56,8 @@ def test_an_unknown_key_is_told_with_the_known_ones(tmp_path: Path) -> None:
         "  domain: bits, outputs, units, layers",
         "  mutation: experiences, replacement, tolerance, max_steps, mean_over_outputs",
         "  selection: size, removal",
-        "  run: selection, intensity, runs, seed, evaluations, population, init, init_scale, log_every, observers",
+        "  run: selection, intensity, runs, seed, evaluations, population, init, init_scale, model, trust_model, "
+        "mutated_layers, log_every, observers",
         "  engine: compile, memory, width, reuse",
     ]
 

@@ -41,6 +41,28 @@ Observers: TypeAlias = Annotated[
 Seed: TypeAlias = Annotated[int | None, typer.Option(metavar="S", help="Run r of a seed is always the same run.")]
 Evaluations: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="The most evaluations of one run.")]
 Population: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Individuals of one run.")]
+ModelName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="A network instead of the domain's own: a .keras file, or package.module:function that builds one.",
+    ),
+]
+Trust: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--trust-model", help="Load the model whatever is in it, a legacy .h5 file too: code in the file is run."
+    ),
+]
+Layers: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Mutate these layers only, such as 'conv*,dense_2'; NAME=0.1 for a tenth of the intensity, @head for "
+        "the layers that make the outputs.",
+    ),
+]
 Sets: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the domain, operator, scheme or engine."),

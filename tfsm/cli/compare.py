@@ -10,6 +10,8 @@ from tfsm.cli.arguments import (
     Domain,
     Evaluations,
     Json,
+    Layers,
+    ModelName,
     Mutations,
     Observers,
     Population,
@@ -18,6 +20,7 @@ from tfsm.cli.arguments import (
     Selection,
     Sets,
     StudyOut,
+    Trust,
 )
 from tfsm.cli.config import Config
 from tfsm.cli.context import DisablePlugin, context
@@ -34,6 +37,9 @@ def compare(
     evaluations: Evaluations = None,
     population: Population = None,
     selection: Selection = None,
+    model: ModelName = None,
+    layers: Layers = None,
+    trust_model: Trust = False,
     observer: Observers = None,
     set_: Sets = None,
     at: Annotated[
@@ -62,6 +68,9 @@ def compare(
         evaluations=evaluations,
         population=population,
         selection=selection,
+        model=model,
+        mutated_layers=layers,
+        trust_model=trust_model or None,
         observers=observer or None,
     )
     members = [(name, resolved(name)) for name in names]

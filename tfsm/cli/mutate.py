@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tfsm.cli.arguments import Layers, Trust
 from tfsm.cli.console import out as stdout
 from tfsm.cli.console import print_json, say
 from tfsm.cli.context import context
-from tfsm.cli.own_model import Experience, Model, Mutation, Trust, opened
+from tfsm.cli.own_model import Experience, Model, Mutation, opened
 from tfsm.cli.tensorflow import import_for
 
 if TYPE_CHECKING:
@@ -37,15 +38,18 @@ def mutate(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the operator.")
     ] = None,
+    layers: Layers = None,
     trust_model: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Make mutated copies of a model, and tell how far their outputs are from its own."""
     from tfsm.experiments.children import child_files, save_child
+    from tfsm.models.patterns import parse_patterns
 
     entry = context(ctx).plugins().mutations[mutation]
     import_for(entry)
     options = _options(entry.with_options(), set_ or ())
+    parse_patterns(layers or ())
     files = child_files(out, count)
     parent, inputs = opened(model, experience, trust=trust_model)
     from tfsm import api
@@ -54,7 +58,7 @@ def mutate(
     for number, file in enumerate(files):
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", UserWarning)
-            child = api.mutate(parent, inputs, mutation, intensity, seed + number, **options)
+            child = api.mutate(parent, inputs, mutation, intensity, seed + number, layers=layers, **options)
         for warning in warned:
             say(f"warning: {file}: {warning.message}")
         moved = api.divergence(parent, child, inputs)
@@ -63,7 +67,7 @@ def mutate(
         save_child(child, file)
         children.append({"file": str(file), "seed": seed + number, "divergence": moved})
     if json:
-        settings = {"model": str(model), "mutation": mutation, "intensity": intensity, "options": options}
+        settings = {"model": model, "mutation": mutation, "intensity": intensity, "layers": layers, "options": options}
         print_json(settings | {"children": children})
     else:
         _show(children)

@@ -12,7 +12,10 @@ from tfsm.cli.complete import complete_parts
 if TYPE_CHECKING:
     import keras
 
-Model: TypeAlias = Annotated[Path, typer.Argument(metavar="MODEL.keras", help="The model.")]
+Model: TypeAlias = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="The model: a .keras file, or package.module:function that builds one."),
+]
 Experience: TypeAlias = Annotated[
     Path,
     typer.Option(
@@ -28,24 +31,18 @@ Mutation: TypeAlias = Annotated[
         autocompletion=complete_parts("mutation"),
     ),
 ]
-Trust: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--trust-model", help="Load the model whatever is in it, a legacy .h5 file too: code in the file is run."
-    ),
-]
 
 
-def opened(model: Path, experience: Path, *, trust: bool) -> tuple[keras.Model, Any]:
+def opened(model: str, experience: Path, *, trust: bool) -> tuple[keras.Model, Any]:
     """Return the model and the experience; what is wrong with the files is told before TensorFlow has started."""
     from tfsm.models.experience_file import read_experience
-    from tfsm.models.untrusted.kind import check_kind
+    from tfsm.models.names import check_name
 
-    check_kind(model, trust)
+    check_name(model, trust=trust)
     inputs = read_experience(experience)
     from tfsm.cli.tensorflow import import_quietly
 
     import_quietly()
-    from tfsm.api import load_model
+    from tfsm.models.named import named_model
 
-    return load_model(model, trust=trust), inputs
+    return named_model(model, trust=trust), inputs

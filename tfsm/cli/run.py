@@ -12,12 +12,15 @@ from tfsm.cli.arguments import (
     Domain,
     Evaluations,
     Json,
+    Layers,
+    ModelName,
     Observers,
     Population,
     Quiet,
     Seed,
     Selection,
     Sets,
+    Trust,
 )
 from tfsm.cli.complete import complete_parts
 from tfsm.cli.config import Config
@@ -52,6 +55,9 @@ def run(
     seed: Seed = None,
     evaluations: Evaluations = None,
     population: Population = None,
+    model: ModelName = None,
+    layers: Layers = None,
+    trust_model: Trust = False,
     observer: Observers = None,
     set_: Sets = None,
     config: Config = None,
@@ -77,6 +83,9 @@ def run(
         "seed": seed,
         "evaluations": evaluations,
         "population": population,
+        "model": model,
+        "trust_model": trust_model or None,
+        "mutated_layers": layers,
         "observers": observer or None,
     }
     resolved = resolve(plugins, domain=domain, mutation=mutation, overrides=overrides, sets=set_ or (), config=config)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tfsm.cli.arguments import Trust
 from tfsm.cli.console import out, print_json, say
 from tfsm.cli.context import context
-from tfsm.cli.own_model import Experience, Model, Mutation, Trust, opened
+from tfsm.cli.own_model import Experience, Model, Mutation, opened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +54,7 @@ def sensitivity(
         save_sensitivity(plot, mutation, layers if by_layer else {whole.name: values})
         say(f"wrote {plot}")
     if json:
-        print_json({"model": str(model), "mutation": mutation, "whole": whole, "layers": rows})
+        print_json({"model": model, "mutation": mutation, "whole": whole, "layers": rows})
     else:
         _show([*rows, whole] if by_layer else [whole])
 

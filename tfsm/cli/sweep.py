@@ -11,6 +11,8 @@ from tfsm.cli.arguments import (
     Domain,
     Evaluations,
     Json,
+    Layers,
+    ModelName,
     Mutations,
     Observers,
     Population,
@@ -19,6 +21,7 @@ from tfsm.cli.arguments import (
     Selection,
     Sets,
     StudyOut,
+    Trust,
 )
 from tfsm.cli.config import Config
 from tfsm.cli.console import out as console
@@ -48,6 +51,9 @@ def sweep(
     evaluations: Evaluations = None,
     population: Population = None,
     selection: Selection = None,
+    model: ModelName = None,
+    layers: Layers = None,
+    trust_model: Trust = False,
     observer: Observers = None,
     set_: Sets = None,
     config: Config = None,
@@ -73,6 +79,9 @@ def sweep(
         evaluations=evaluations,
         population=population,
         selection=selection,
+        model=model,
+        mutated_layers=layers,
+        trust_model=trust_model or None,
         observers=observer or None,
     )
     tried = [(name, x, f"{name}-{x:g}") for name in names for x in intensities]

@@ -11,7 +11,6 @@ from tfsm.evolution.mapping import one_by_one
 from tfsm.evolution.plan import Plan
 from tfsm.evolution.state import State
 from tfsm.kernels.divergence import divergence
-from tfsm.kernels.noise import gaussian
 from tfsm.models.network import Network
 
 LEAST, MOST = 5, 17
@@ -104,6 +103,6 @@ class Probe:
 
     def _measured(self, genomes: Tensor, experience: Nest, seed: Tensor) -> Tensor:
         assert self._sensitivity is not None
-        noise = gaussian(seed, self._network.size, self._network.dtype)
+        noise = self._network.noise(seed)
         along = noise / tf.norm(noise, axis=-1, keepdims=True)
         return self._sensitivity(self._network, genomes, self._domain.observe(experience), along)

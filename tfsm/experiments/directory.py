@@ -15,14 +15,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.records import RunResult, Silent, Snapshot
 from tfsm.experiments.record import METRICS, RECORD, now, write_json
 from tfsm.experiments.settings import Resolved
-from tfsm.models.genome import unflatten
+from tfsm.models.network import Network
 
 CHAMPIONS = "champions"
 BEHAVIOR = "behavior"
@@ -35,10 +34,10 @@ class RunDirectory(Silent):
     Args:
         path: the directory, claimed before.
         resolved: the settings and where they came from.
-        model: the network, which champions are saved as.
+        network: the network, whose models champions are saved as.
         command: the command line.
         plan: how the run is compiled, for the record.
-        objects: parts that came ready made, in words, for the record.
+        objects: parts that came ready made, and the user's model, in words, for the record.
         files: files that options of the domain name, which are copied.
     """
 
@@ -46,7 +45,7 @@ class RunDirectory(Silent):
         self,
         path: Path,
         resolved: Resolved,
-        model: keras.Model,
+        network: Network,
         *,
         command: list[str],
         plan: dict[str, Any],
@@ -54,7 +53,7 @@ class RunDirectory(Silent):
         files: Mapping[str, Path],
     ) -> None:
         self.path = path
-        self._model = model
+        self._network = network
         self._snapshots: dict[int, list[Snapshot]] = {}
         try:
             (path / CHAMPIONS).mkdir()
@@ -92,7 +91,7 @@ class RunDirectory(Silent):
         file = champion_file(self.path, result.run)
         # Keras goes by the ending; a half-written champion must not look like one.
         draft = file.with_name(f".{file.name}.part.keras")
-        unflatten(self._model, result.champion).save(draft)
+        self._network.child(result.champion).save(draft)
         os.replace(draft, file)
         self._record["runs"].append({**result.summary(), "champion": str(file.relative_to(self.path))})
         self._record["runs"].sort(key=lambda run: run["run"])

@@ -16,21 +16,22 @@ from tfsm.evolution.plan import make_plan
 from tfsm.experiments.settings import Settings
 from tfsm.kernels.noise import fold, root_seed
 from tfsm.models.differentiable import check_differentiable
+from tfsm.models.fitting import check_fits
+from tfsm.models.genome import check_model
+from tfsm.models.named import named_model
 from tfsm.models.network import Network
+from tfsm.models.selecting import network_of
 from tfsm.plugins import Plugins
 from tfsm.registry import Entry
 
 
 def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Engine:
-    """Return an engine for these settings; a model of the user's own takes the place of the domain's."""
+    """Return an engine for these settings; a model of the user's own takes the place of any other."""
     domain: Domain = build_part(plugins.domains[settings.domain], settings.domain_options)
     mutation: Mutation = build_part(plugins.mutations[settings.mutation], settings.mutation_options)
     selection: Selection = build_part(plugins.selections[settings.selection], settings.selection_options)
-    own = domain.network()
-    if model is not None:
-        _check_fits(model, own, settings.domain)
-    network = Network(own if model is None else model)
     initial = Initial(settings.init, settings.init_scale)
+    network = _network(settings, _model(settings, domain, model), initial)
     trial = Trial(domain, network)
     if getattr(mutation, "needs_gradient", False) and getattr(domain, "compiled", True):
         genome = initial.genomes(network, fold(root_seed(settings.seed), 0, 0)[None])
@@ -53,6 +54,28 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
         seed=settings.seed,
         plan=plan,
     )
+
+
+def _model(settings: Settings, domain: Domain, model: keras.Model | None) -> keras.Model:
+    own = domain.network()
+    chosen = model
+    if chosen is None and settings.model is not None:
+        chosen = named_model(settings.model, trust=settings.trust_model)
+    if chosen is None:
+        return own
+    check_model(chosen)
+    check_fits(chosen, own, settings.domain)
+    return chosen
+
+
+def _network(settings: Settings, model: keras.Model, initial: Initial) -> Network:
+    if not settings.mutated_layers:
+        return Network(model)
+    if settings.init != "model":
+        # What stays as it is has to be drawn, too: by the experiment's seed, and the same for all runs.
+        whole = Network(model)
+        model = whole.child(initial.genomes(whole, fold(root_seed(settings.seed), -1, 0)[None])[0].numpy())
+    return network_of(model, settings.mutated_layers)
 
 
 class Engines:
@@ -83,13 +106,3 @@ def build_part(entry: Entry, options: dict[str, Any]) -> Any:
         return part(**options)
     except TypeError as error:
         raise TfsmError(f"{entry.kind} {entry.name!r} of {entry.origin}: {error}") from error
-
-
-def _check_fits(model: keras.Model, own: keras.Model, domain: str) -> None:
-    for what in ("input_shape", "output_shape"):
-        given, expected = getattr(model, what, None), getattr(own, what)
-        if given is not None and given != expected:
-            raise TfsmError(
-                f"the model does not fit the domain {domain!r}: its {what.replace('_', ' ')} is {given}, "
-                f"the domain needs {expected}"
-            )

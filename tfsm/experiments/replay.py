@@ -16,7 +16,7 @@ from tfsm.experiments.mutants import Tryout, operator_for
 from tfsm.experiments.parts import build_part
 from tfsm.experiments.past import open_run
 from tfsm.kernels.noise import root_seed
-from tfsm.models.network import Network
+from tfsm.models.selecting import network_of
 from tfsm.plugins import Plugins
 
 
@@ -70,7 +70,7 @@ def replay(
         raise TfsmError(f"the domain {past.settings.domain!r} has nothing to look at: it draws no film")
     names = mutations or (past.settings.mutation,)
     operators = [operator_for(plugins, past.settings, name, intensity, config) for name in names]
-    network = Network(past.champion(number))
+    network = network_of(past.champion(number), past.settings.mutated_layers)
     champion = tf.constant(network.genome[None], network.dtype)
     tryout = Tryout(domain, network, jit=past.jit)
     films, tables = [], []

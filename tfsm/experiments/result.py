@@ -10,7 +10,7 @@ import keras
 
 from tfsm.evolution.records import RunResult
 from tfsm.experiments.settings import Settings
-from tfsm.models.genome import unflatten
+from tfsm.models.network import Network
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Result:
     compile_seconds: float
     """How much of it was spent compiling."""
     interrupted: bool
-    model: keras.Model = field(repr=False)
+    network: Network = field(repr=False)
 
     @property
     def solved(self) -> int:
@@ -41,7 +41,7 @@ class Result:
     def champion(self, run: int | None = None) -> keras.Model:
         """Return a run's champion, or that of the best run, as a new Keras model."""
         chosen = self.best if run is None else next(result for result in self.runs if result.run == run)
-        return unflatten(self.model, chosen.champion)
+        return self.network.child(chosen.champion)
 
     def summary(self) -> dict[str, Any]:
         """Return the JSON summary."""

@@ -21,8 +21,7 @@ from tfsm.experiments.retention import Retained, Robustness
 from tfsm.experiments.settings import Settings
 from tfsm.experiments.statistics import retained
 from tfsm.kernels.noise import fold, root_seed
-from tfsm.models.genome import flatten
-from tfsm.models.network import Network
+from tfsm.models.selecting import network_of
 from tfsm.plugins import Plugins
 
 AT_ONCE = 50
@@ -82,7 +81,7 @@ def robustness(
     settings = pasts[first].settings
     domain: Domain = build_part(plugins.domains[study.domain], settings.domain_options)
     model = pasts[first].champion(chosen[first][0].run)
-    tryout = Tryout(domain, Network(model), jit=pasts[first].jit)
+    tryout = Tryout(domain, network_of(model, settings.mutated_layers), jit=pasts[first].jit)
     measure = _measure(domain, tryout, Initial(settings.init, settings.init_scale), seed)
     used = {past.settings.mutation: past.settings for past in pasts.values()}
     operators = [operator_for(plugins, used.get(name, settings), name, None, config) for name in mutations]
@@ -94,7 +93,7 @@ def robustness(
         middle = _representative(chosen[method.name])
         for outcome in chosen[method.name]:
             tell(done, total, f"{method.name}, run {outcome.run}")
-            genome = tf.constant(flatten(past.champion(outcome.run)), tryout.network.dtype)
+            genome = tf.constant(tryout.network.genome_of(past.champion(outcome.run)), tryout.network.dtype)
             solution = _Solution(method.name, outcome.run, genome)
             own_seed = fold(root_seed(seed), place, outcome.run)
             for number, operator in enumerate(operators):

@@ -20,6 +20,7 @@ from tfsm.experiments.observing import guarded, one_line
 from tfsm.experiments.parts import Engines
 from tfsm.experiments.result import Result
 from tfsm.experiments.settings import Resolved, Settings
+from tfsm.models.named import described
 from tfsm.models.sections import sections
 from tfsm.plugins import Plugins
 
@@ -65,7 +66,7 @@ def run_experiment(
         record = RunDirectory(
             directory,
             resolved,
-            engine.network.model,
+            engine.network,
             command=list(command),
             plan=asdict(engine.plan),
             objects=_objects(plugins, settings),
@@ -109,15 +110,16 @@ def run_experiment(
         seconds=time.perf_counter() - began,
         compile_seconds=loop.compile_seconds,
         interrupted=loop.interrupted,
-        model=engine.network.model,
+        network=engine.network,
     )
 
 
 def _objects(plugins: Plugins, settings: Settings) -> dict[str, str]:
-    """Return the parts that came ready made, with options that no setting tells of."""
+    """Return what no setting tells all of: parts that came ready made, and which model it was."""
     chosen = {
         "domain": plugins.domains[settings.domain],
         "mutation": plugins.mutations[settings.mutation],
         "selection": plugins.selections[settings.selection],
     }
-    return {kind: repr(entry.part) for kind, entry in chosen.items() if entry.part is not None}
+    objects = {kind: repr(entry.part) for kind, entry in chosen.items() if entry.part is not None}
+    return objects if settings.model is None else objects | {"model": described(settings.model)}

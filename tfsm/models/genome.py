@@ -99,13 +99,14 @@ def unflatten(model: keras.Model, genome: np.ndarray) -> keras.Model:
         raise TfsmError(
             f"a genome of {model.name!r} is a vector of {layout.size:,} numbers, got an array of shape {vector.shape}"
         )
-    child = _copied(model)
+    child = copied(model)
     for variable, slot in zip(child.trainable_variables, layout.slots, strict=True):
         variable.assign(vector[slot.offset : slot.offset + slot.size].reshape(slot.shape))
     return child
 
 
-def _copied(model: keras.Model) -> keras.Model:
+def copied(model: keras.Model) -> keras.Model:
+    """Return a model like this one that shares nothing with it."""
     # Keras draws default seeds from Python's own generator, which is not ours to turn.
     state = random.getstate()
     try:

@@ -11,8 +11,9 @@ import tensorflow as tf
 from tfsm.contracts import Nest, Tensor
 from tfsm.errors import TfsmError
 from tfsm.kernels.frames import dense
+from tfsm.kernels.noise import gaussian
 from tfsm.kernels.ranks import alone
-from tfsm.models.genome import Layout, check_model, flatten
+from tfsm.models.genome import Layout, check_model, flatten, unflatten
 from tfsm.models.program import Program
 from tfsm.models.stepping import Stepper
 from tfsm.models.taps import Taps
@@ -23,11 +24,17 @@ class Network:
 
     Args:
         model: a built Keras model with at least one trainable variable.
+        origin: the user's own model, where this is a copy of it of which less is mutated; see `network_of`.
+        shares: `[P]`, how much of the intensity is for each weight; the same for all if None.
     """
 
-    def __init__(self, model: keras.Model) -> None:
+    def __init__(
+        self, model: keras.Model, *, origin: keras.Model | None = None, shares: np.ndarray | None = None
+    ) -> None:
         check_model(model)
         self.model = model
+        self.origin = model if origin is None else origin
+        self._shares = shares
         self.layout = Layout.of(model)
         self.program = Program(model)
         self.genome: np.ndarray = flatten(model)
@@ -43,6 +50,29 @@ class Network:
     def dtype(self) -> tf.DType:
         """The genome's type."""
         return self.layout.dtype
+
+    def noise(self, seed: Tensor) -> Tensor:
+        """Draw a mutation's noise `[..., P]` from seeds `[..., 2]`: standard normal, times each weight's share."""
+        drawn = gaussian(seed, self.size, self.dtype)
+        return drawn if self._shares is None else drawn * tf.constant(self._shares, self.dtype)
+
+    def child(self, genome: np.ndarray) -> keras.Model:
+        """Return a model of this genome `[P]`, which differs from the user's own in the weights only."""
+        made = unflatten(self.model, genome)
+        for variable, like in zip(made.variables, self.origin.variables, strict=True):
+            variable.trainable = like.trainable
+        return made
+
+    def genome_of(self, model: keras.Model) -> np.ndarray:
+        """Return the genome `[P]` of another model of this architecture that has the same weights outside of it."""
+        pairs = list(zip(self.model.variables, model.variables, strict=False))
+        if len(model.variables) != len(pairs) or any(own.shape != other.shape for own, other in pairs):
+            raise TfsmError(f"the models {self.model.name!r} and {model.name!r} are not of one architecture")
+        for own, other in pairs:
+            if not own.trainable and other.dtype.startswith("float") and (own.numpy() != other.numpy()).any():
+                raise TfsmError(f"{other.path} differs from one model to the other, and is not among what is mutated")
+        values = [other.numpy().astype(self.dtype.as_numpy_dtype).ravel() for own, other in pairs if own.trainable]
+        return np.concatenate(values)
 
     # AutoGraph is for the authors of domains and operators; what is written here needs none, and tracing is faster so.
     @tf.autograph.experimental.do_not_convert

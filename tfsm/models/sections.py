@@ -20,6 +20,8 @@ class Section:
     """The layer's, as Keras has it; with the models around it where two layers have the same."""
     places: tuple[tuple[int, int], ...]
     """Where they lie in the genome: from the first number up to the second, which is not among them."""
+    path: str = ""
+    """The layer's name with those of the models around it, and slashes between."""
 
     @property
     def size(self) -> int:
@@ -54,8 +56,11 @@ def sections(model: keras.Model) -> tuple[Section, ...]:
         if found and found[-1][1] == start:
             start = found.pop()[0]
         found.append((start, stop))
-    names = _names([paths[index] for index in places])
-    return tuple(Section(name, tuple(found)) for name, found in zip(names, places.values(), strict=True))
+    owned = [paths[index] for index in places]
+    return tuple(
+        Section(name, tuple(found), "/".join(path))
+        for name, path, found in zip(_names(owned), owned, places.values(), strict=True)
+    )
 
 
 def _layers(model: keras.Model, around: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], keras.layers.Layer]]:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tfsm.errors import TfsmError
+from tfsm.rollouts.remembering import Memory, spread
 from tfsm_ple.domain import Ple
 from tfsm_ple.loading import load_arcade
-from tfsm_ple.observing import NOTHING, Memory, States
+from tfsm_ple.observing import NOTHING, States
 from tfsm_ple.playing import Play
 from tfsm_ple.stage import stage
 
@@ -86,10 +87,12 @@ def test_the_screen_is_seen_upright_and_in_grey() -> None:
 @pytest.mark.parametrize("count", [1, 4, 7])
 @pytest.mark.parametrize("seen", [1, 3, 4, 8, 100, 1000])
 def test_what_is_remembered_is_spread_over_all_that_was_seen(count: int, seen: int) -> None:
-    memory = Memory(count)
+    memory: Memory[int] = Memory(count)
     for i in range(seen):
-        memory.add(np.array([i]))
-    kept = memory.all()[:, 0]
+        if memory.passes():
+            memory.keep(i)
+    assert len(memory.kept) < 2 * count
+    kept = np.array(spread(memory.kept, count))
     assert kept.shape == (count,)
     assert (np.diff(kept) >= 0).all()
     assert kept[0] == 0

@@ -18,6 +18,9 @@ _OPTIONS: Final[Mapping[str, str]] = {
 }
 """The overrides that are themselves tables, and the part each is about."""
 
+_FLAGS: Final[Mapping[str, str]] = {"observers": "observer", "mutated_layers": "layers"}
+"""The flags that are not called like the settings they give."""
+
 
 def from_flags(overrides: Mapping[str, object]) -> dict[str, Layer]:
     """Sort flags by the part they are about; None means that a flag was not given."""
@@ -26,7 +29,7 @@ def from_flags(overrides: Mapping[str, object]) -> dict[str, Layer]:
         if value is None:
             continue
         if name in RUN_KEYS:
-            flag = "observer" if name == "observers" else name.replace("_", "-")
+            flag = _FLAGS.get(name, name.replace("_", "-"))
             layers["run"][name] = Given(value, "command line", f"--{flag}:", True)
         elif name in _OPTIONS and isinstance(value, Mapping):
             for key, option in value.items():

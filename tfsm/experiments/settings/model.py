@@ -23,6 +23,9 @@ class Settings:
     init: Init
     init_scale: float | None
     log_every: int
+    model: str | None = None
+    trust_model: bool = False
+    mutated_layers: tuple[str, ...] = ()
     observers: tuple[str, ...] = ()
     domain_options: dict[str, Any] = field(default_factory=dict)
     mutation_options: dict[str, Any] = field(default_factory=dict)

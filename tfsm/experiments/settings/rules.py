@@ -8,6 +8,8 @@ from typing import Any
 
 from tfsm.errors import TfsmError
 from tfsm.experiments.settings.layers import Layer
+from tfsm.models.names import check_name, is_builder
+from tfsm.models.patterns import parse_patterns
 from tfsm.registry import Entry
 
 
@@ -34,6 +36,22 @@ def fit_population(run: dict[str, object], sources: dict[str, str], layer: Layer
         )
     run["population"] = size
     sources["population"] = f"{selection.name} keeps {'one champion' if size == 1 else f'a population of {size}'}"
+
+
+def start_from_file(run: dict[str, object], sources: dict[str, str], layer: Layer) -> None:
+    """Let everybody start from a model file's weights, unless the user asked for something else."""
+    name = run["model"]
+    if isinstance(name, str) and not is_builder(name) and not ("init" in layer and layer["init"].users):
+        run["init"], sources["init"] = "model", "the model comes with weights"
+
+
+def check_model_settings(run: Mapping[str, Any], sources: Mapping[str, str]) -> None:
+    """Raise a `TfsmError` for a model file that cannot be, or layers that are not told in a way to be understood."""
+    parse_patterns(run["mutated_layers"])
+    if run["model"] is not None:
+        check_name(run["model"], trust=run["trust_model"])
+    elif run["trust_model"]:
+        raise TfsmError(f"trust_model ({sources['trust_model']}): there is no model file to trust; name one by --model")
 
 
 def check_together(

@@ -23,6 +23,13 @@ class RunOptions:
     population: Annotated[int, Ge(1), Doc("individuals")] = 250
     init: Annotated[Init, Doc("how initial weights are drawn; model: everybody has the model's own")] = "xavier-normal"
     init_scale: Annotated[float | None, Gt(0), Doc("scale of the initial weights; none: the scheme's own")] = None
+    model: Annotated[
+        str | None, Doc("a network instead of the domain's own: a .keras file, or package.module:function")
+    ] = None
+    trust_model: Annotated[bool, Doc("load the model's file whatever is in it: code in it is run")] = False
+    mutated_layers: Annotated[
+        tuple[str, ...], Doc("the layers to mutate, each NAME or NAME=SHARE of the intensity; none named: all of them")
+    ] = ()
     log_every: Annotated[int, Ge(1), Doc("evaluations from one line of the log to the next")] = 1_000
     observers: Annotated[tuple[str, ...], Doc("names of observers that are told how it goes")] = ()
 

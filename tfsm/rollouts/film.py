@@ -1,4 +1,4 @@
-"""A game as it was played, to be looked at."""
+"""Pictures that a simulator drew one after the other, to be looked at."""
 
 from __future__ import annotations
 
@@ -8,32 +8,29 @@ from typing import Final
 
 import numpy as np
 
-from tfsm_ple.playing import Play
-
 LEAST: Final = 256
 """Pixels that the longer side of a picture has at least."""
 TILES: Final = 4
 """Pictures in a row and rows in a still."""
 
 
-class GameFilm:
-    """Pictures of one game, frame by frame.
+class PictureFilm:
+    """Pictures, frame by frame, all of one size.
 
     Args:
-        play: the game, as it starts.
+        rate: frames a second.
     """
 
-    def __init__(self, play: Play) -> None:
-        self.rate = float(play.rate)
-        width, height = play.dims
-        self._shape = (height, width, 3)
-        self._larger = math.ceil(LEAST / max(width, height))
-        # A minute of a large screen is a gigabyte; most of a game's screen is of one colour.
+    def __init__(self, rate: float) -> None:
+        self.rate = float(rate)
+        self._shape: tuple[int, ...] = ()
+        # A minute of a large screen is a gigabyte; most of a screen is of one colour.
         self._frames: list[bytes] = []
 
-    def add(self, play: Play) -> None:
-        """Take a picture."""
-        self._frames.append(zlib.compress(play.picture().tobytes(), 1))
+    def add(self, picture: np.ndarray) -> None:
+        """Take a picture `[height, width, 3]`, bytes."""
+        self._shape = self._shape or picture.shape
+        self._frames.append(zlib.compress(picture.tobytes(), 1))
 
     def __len__(self) -> int:
         """Return how many pictures there are."""
@@ -41,8 +38,8 @@ class GameFilm:
 
     def frame(self, index: int) -> np.ndarray:
         """Return a picture, large enough to be seen: each pixel of a small screen becomes a square."""
-        small = self._small(index)
-        return _even(small.repeat(self._larger, axis=0).repeat(self._larger, axis=1))
+        larger = math.ceil(LEAST / max(self._shape))
+        return _even(self._small(index).repeat(larger, axis=0).repeat(larger, axis=1))
 
     def still(self) -> np.ndarray:
         """Return pictures from the first to the last, row by row."""

@@ -1,0 +1,88 @@
+"""Environments of Gymnasium, as a domain in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+
+from tfsm.contracts import Evaluation, Film, Nest, Tensor
+from tfsm.models.network import Network
+from tfsm_gym.inputs import shown
+from tfsm_gym.networks import network_for
+from tfsm_gym.options import GymOptions
+from tfsm_gym.world import World
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gym(GymOptions):
+    """Act in an environment; fitness is the return, solved is as much of it as the environment asks for."""
+
+    compiled: ClassVar[bool] = False
+
+    @cached_property
+    def world(self) -> World:
+        """The environment, found when it is first needed: a domain can be listed and built without Gymnasium."""
+        return World(self._options())  # which must not hold the domain, whose end it is to notice
+
+    def network(self) -> keras.Model:
+        """Return a small network for what is seen and what can be done."""
+        return network_for(self.world.reader.blank, self.world.actor, self)
+
+    def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
+        """Let genomes `[B, P]` act; behavior is the mean return, the mean length and the share that terminated."""
+        seeds = self._seeds(np.asarray(seed), 0, self.episodes)
+        played, kept = self.world.play(network, genomes, seeds)
+        fitness = self._aggregate(played.total)
+        solved = self._reached(fitness)
+        if self.confirm:
+            for b in np.flatnonzero(solved):
+                more = self._seeds(np.asarray(seed)[b : b + 1], self.episodes, self.confirm)[0]
+                total = self.world.more(network, genomes[b : b + 1], more)
+                solved[b] = self._reached(self._aggregate(np.concatenate([played.total[b], total])))
+        parts = np.nan_to_num(played.total), played.steps, played.terminated
+        behavior = np.stack([part.mean(axis=1) for part in parts], axis=1).astype(np.float32)
+        return Evaluation(fitness.astype(np.float32), solved, behavior, kept[0] if len(kept) == 1 else kept)
+
+    def observe(self, experience: Nest) -> Nest:
+        """Return the inputs that were kept: `[B, I, ...]`, or `[B, 1, T, ...]` for a network that takes sequences."""
+        return shown(experience)
+
+    def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
+        """Film the first episode of the first genome; what the others do is not shown."""
+        (episode,) = self._seeds(np.asarray(seed)[:1], 0, 1)[0]
+        return self.world.film(network, np.asarray(genomes)[:1], int(episode))
+
+    def __reduce__(self) -> Any:
+        """Be pickled by the options: environments and what is compiled cannot be."""
+        return partial(type(self), **vars(self._options())), ()
+
+    def _options(self) -> GymOptions:
+        return GymOptions(**{option.name: getattr(self, option.name) for option in fields(GymOptions)})
+
+    def _seeds(self, seed: np.ndarray, first: int, count: int) -> np.ndarray:
+        """Return seeds `[B, count]` of episodes, from the `first` on, by evaluations' seeds `[B, 2]`."""
+        words = np.ascontiguousarray(seed, np.int32).view(np.uint32)
+        if self.seeds == "same":
+            words = np.zeros_like(words)
+        # Below 2**31: some simulators take no larger ones.
+        return np.array(
+            [[_episode_seed([*own, number]) for number in range(first, first + count)] for own in words.tolist()]
+        )
+
+    def _aggregate(self, total: np.ndarray) -> np.ndarray:
+        """Return one number for the episodes along the last axis; NaN where one of them is."""
+        how: dict[str, Callable[..., Any]] = {"mean": np.mean, "median": np.median, "min": np.min}
+        return np.asarray(how[self.aggregate](total, axis=-1))
+
+    def _reached(self, fitness: np.ndarray) -> np.ndarray:
+        threshold = self.world.threshold
+        return np.asarray(fitness >= (np.inf if threshold is None else threshold))
+
+
+def _episode_seed(words: list[int]) -> int:
+    return int(np.random.SeedSequence(words).generate_state(1)[0] >> 1)
