@@ -4,10 +4,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.helpers.fake_distribution import FakeSite, registering
+from tfsm import hookspecs
 from tfsm.errors import TfsmError, UnknownNameError
 from tfsm.plugins import PluginInfo, Plugins, load_plugins
 
@@ -192,3 +194,45 @@ def test_strict_mode_can_be_off(site: FakeSite, value: str) -> None:
 def test_strict_mode_lets_a_disabled_plugin_be(site: FakeSite) -> None:
     points = site.install("foo-dist", {"foo": "1 / 0"})
     assert only(load(*points, disabled=("foo",), environ={"TFSM_STRICT_PLUGINS": "1"})).state == "disabled"
+
+
+STATED = "tfsm_hooks = {!r}\n" + registering("a")
+
+
+def test_a_plugin_states_the_version_of_the_interface_it_was_written_for(site: FakeSite) -> None:
+    infos = load(*site.install("foo-dist", {"foo": STATED.format(1), "zoo": registering("b")})).infos
+    assert [(info.name, info.state, info.hooks) for info in infos] == [("foo", "loaded", 1), ("zoo", "loaded", None)]
+
+
+@pytest.mark.parametrize(
+    ("stated", "reason"),
+    [
+        (3, "it was written for version 3 of tfsm's plugin interface, this tfsm has version 1: upgrade tfsm"),
+        ("1", "tfsm_hooks is '1': expected the plugin interface's version, a whole number"),
+        (True, "tfsm_hooks is True: expected the plugin interface's version, a whole number"),
+    ],
+)
+def test_a_version_that_this_tfsm_does_not_have_is_told_in_one_line(site: FakeSite, stated: Any, reason: str) -> None:
+    points = site.install("foo-dist", {"foo": STATED.format(stated)}, version="1.2")
+    plugins = load(*points, *site.install("zoo-dist", {"zoo": registering("good")}))
+    assert plugins.warnings() == [f"plugin 'foo' (foo-dist 1.2) is broken: {reason}"]
+    assert list(plugins.mutations) == ["good"]
+
+
+@pytest.mark.parametrize("source", [STATED.format(1), registering("a")], ids=["stated", "not stated"])
+def test_a_plugin_that_is_too_old_is_told_in_one_line(
+    site: FakeSite, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = site.install("foo-dist", {"foo": source}) + site.install("zoo-dist", {"zoo": STATED.format(2)})
+    monkeypatch.setattr(hookspecs, "HOOKS_VERSION", 3)
+    monkeypatch.setattr(hookspecs, "OLDEST_HOOKS_VERSION", 2)
+    old, new = load(*points).infos
+    assert old.reason == (
+        "it was written for version 1 of tfsm's plugin interface, this tfsm needs version 2 or newer: upgrade foo-dist"
+    )
+    assert (new.state, new.hooks) == ("loaded", 2)
+
+
+def test_a_plugin_for_another_version_has_none_of_its_hooks_called(site: FakeSite) -> None:
+    source = "tfsm_hooks = 2\n" + registering("a", extra="raise AssertionError('called')")
+    assert only(load(*site.install("foo-dist", {"foo": source}))).reason.startswith("it was written for version 2")

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 PROJECT: Final = "tfsm"
 """The name of the entry-point group and of pluggy's project."""
 
+HOOKS_VERSION: Final = 1
+"""The version of the plugin interface: these hooks, `Registry`, and what is in `tfsm.contracts`.
+
+It is raised when a plugin that was right before no longer is. A plugin says by `tfsm_hooks = 1` which one it was
+written for; one that says nothing was written for the first.
+"""
+
+OLDEST_HOOKS_VERSION: Final = 1
+"""The oldest version whose plugins still work."""
+
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 

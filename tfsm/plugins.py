@@ -34,6 +34,8 @@ class PluginInfo:
     version: str
     state: State
     reason: str = ""
+    hooks: int | None = None
+    """The version of the plugin interface that it states; None where it states none, or was not imported."""
     registers: Mapping[Kind, tuple[str, ...]]
 
     @property
@@ -103,13 +105,19 @@ def load_plugins(
     registered: dict[Kind, dict[str, Entry]] = {kind: {} for kind in KINDS}
     infos: list[PluginInfo] = []
     for point in points:
-        state, reason, entries = _load(point, skipped, registered, infos)
+        state, reason, hooks, entries = _load(point, skipped, registered, infos)
         for entry in entries:
             registered[entry.kind][entry.name] = entry
         name, version = _distribution(point)
         names = MappingProxyType({kind: tuple(e.name for e in entries if e.kind == kind) for kind in KINDS})
         info = PluginInfo(
-            name=point.name, distribution=name, version=version, state=state, reason=reason, registers=names
+            name=point.name,
+            distribution=name,
+            version=version,
+            state=state,
+            reason=reason,
+            hooks=hooks,
+            registers=names,
         )
         if strict and state == "broken":
             raise TfsmError(f"{info} ({STRICT} is set)")
@@ -120,23 +128,38 @@ def load_plugins(
 
 def _load(
     point: EntryPoint, skipped: frozenset[str], registered: Mapping[Kind, Mapping[str, Entry]], before: list[PluginInfo]
-) -> tuple[State, str, tuple[Entry, ...]]:
+) -> tuple[State, str, int | None, tuple[Entry, ...]]:
     if point.name in skipped:
-        return "disabled", "", ()
+        return "disabled", "", None, ()
     namesake = next((info for info in before if info.name == point.name), None)
     if namesake:
-        return "broken", f"{namesake.source} has a plugin of the same name", ()
+        return "broken", f"{namesake.source} has a plugin of the same name", None, ()
     try:
-        return "loaded", "", _register(point, registered)
+        plugin = point.load()
+        hooks = _hooks_version(plugin, _distribution(point)[0])
+        return "loaded", "", hooks, _register(plugin, point, registered)
     # SystemExit too: a plugin that calls sys.exit() must not end the program.
     except (Exception, SystemExit) as error:
         text = str(error) if isinstance(error, TfsmError) else f"{type(error).__name__}: {error}"
-        return "broken", shorten(text, 400, placeholder=" ..."), ()
+        return "broken", shorten(text, 400, placeholder=" ..."), None, ()
 
 
-def _register(point: EntryPoint, registered: Mapping[Kind, Mapping[str, Entry]]) -> tuple[Entry, ...]:
-    """Import one plugin and call its hooks, in a manager of its own, so that an error is certainly its."""
-    plugin = point.load()
+def _hooks_version(plugin: Any, distribution: str) -> int | None:
+    """Return the version of the plugin interface that a plugin states, if this tfsm can have it."""
+    stated = getattr(plugin, "tfsm_hooks", None)
+    if stated is not None and (isinstance(stated, bool) or not isinstance(stated, int)):
+        raise TfsmError(f"tfsm_hooks is {stated!r}: expected the plugin interface's version, a whole number")
+    version, oldest, newest = 1 if stated is None else stated, hookspecs.OLDEST_HOOKS_VERSION, hookspecs.HOOKS_VERSION
+    written_for = f"it was written for version {version} of tfsm's plugin interface, this tfsm"
+    if version > newest:
+        raise TfsmError(f"{written_for} has version {newest}: upgrade tfsm")
+    if version < oldest:
+        raise TfsmError(f"{written_for} needs version {oldest} or newer: upgrade {distribution}")
+    return stated
+
+
+def _register(plugin: Any, point: EntryPoint, registered: Mapping[Kind, Mapping[str, Entry]]) -> tuple[Entry, ...]:
+    """Call a plugin's hooks, in a manager of its own, so that an error is certainly its."""
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     manager.register(plugin, name=point.name)

@@ -32,6 +32,7 @@ def test_an_installed_plugin_is_found(site: FakeSite) -> None:
         "version": "1.2",
         "state": "loaded",
         "reason": "",
+        "hooks": None,
         "registers": {"mutation": ["a"], "domain": [], "selection": [], "observer": []},
     }
 
