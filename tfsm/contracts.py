@@ -76,7 +76,7 @@ class Mutation(Protocol):
 class Reusable(Mutation, Protocol):
     """An operator that divides noise by a sensitivity, which the engine may keep for a parent's next child."""
 
-    def reusable(self, available: int) -> bool:
+    def reusable(self, network: Network, available: int) -> bool:
         """Say whether the sensitivity is the same for every child of a parent that had so many experiences."""
         ...
 

@@ -1,42 +1,69 @@
-"""The paper's five mutation operators, registered as a plugin like anybody's."""
+"""The paper's five mutation operators and some beyond it, registered as a plugin like anybody's."""
 
 from __future__ import annotations
 
 from tfsm import hookimpl
 from tfsm.registry import Registry
-from tfsm_mutations.options import ControlOptions, GradientOptions, RescaleOptions, SecondOrderOptions
+from tfsm_mutations import options
 
 
 @hookimpl
 def tfsm_register_mutations(registry: Registry) -> None:
     """Register the operators by name."""
+    _paper(registry)
+    _beyond(registry)
+
+
+def _paper(registry: Registry) -> None:
     registry.add(
         "control",
         "tfsm_mutations.control:Control",
         description="Gaussian noise on every weight: the paper's baseline",
-        options=ControlOptions,
+        options=options.ControlOptions,
     )
     registry.add(
         "sm-r",
         "tfsm_mutations.rescale:SafeMutationRescale",
         description="a random direction, rescaled by line search to a wanted divergence of the outputs",
-        options=RescaleOptions,
+        options=options.RescaleOptions,
     )
     registry.add(
         "sm-g-sum",
         "tfsm_mutations.gradient_sum:SafeMutationSum",
         description="noise divided by the summed output gradient; may wash out, costs one backward pass an output",
-        options=GradientOptions,
+        options=options.SumOptions,
     )
     registry.add(
         "sm-g-abs",
         "tfsm_mutations.gradient_abs:SafeMutationAbs",
         description="noise divided by the mean absolute output gradient; never washes out, costs the most",
-        options=GradientOptions,
+        options=options.GradientOptions,
     )
     registry.add(
         "sm-g-so",
         "tfsm_mutations.second_order:SafeMutationSecondOrder",
         description="noise divided by the root of the divergence's curvature along the noise",
-        options=SecondOrderOptions,
+        options=options.SecondOrderOptions,
     )
+
+
+def _beyond(registry: Registry) -> None:
+    registry.add(
+        "sm-g-rms",
+        "tfsm_mutations.gradient_rms:SafeMutationRms",
+        description="noise divided by the root mean square output gradient; never washes out, cheap for many outputs",
+        options=options.RmsOptions,
+    )
+    rescaled = {
+        "sm-g-sum+r": ("SumRescaled", options.SumRescaledOptions),
+        "sm-g-abs+r": ("AbsRescaled", options.AbsRescaledOptions),
+        "sm-g-so+r": ("SecondOrderRescaled", options.SecondOrderRescaledOptions),
+        "sm-g-rms+r": ("RmsRescaled", options.RmsRescaledOptions),
+    }
+    for name, (part, own) in rescaled.items():
+        registry.add(
+            name,
+            f"tfsm_mutations.shaped_rescale:{part}",
+            description=f"the direction of {name.removesuffix('+r')}, rescaled to a wanted divergence of the outputs",
+            options=own,
+        )

@@ -24,7 +24,7 @@ class ExperienceOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RescaleOptions(ExperienceOptions):
-    """Options of SM-R."""
+    """Options of SM-R, and of all that search for a wanted divergence."""
 
     tolerance: Annotated[float, Gt(0), Lt(1), Doc("how far from the wanted divergence is good enough")] = 0.01
     max_steps: Annotated[int, Ge(1), Doc("most forward passes of one line search")] = 60
@@ -32,16 +32,77 @@ class RescaleOptions(ExperienceOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientOptions(ExperienceOptions):
-    """Options of all SM-G variants: the guards between a sensitivity and a perturbation."""
+class GuardOptions(ExperienceOptions):
+    """The guards between a sensitivity and what is divided by it."""
 
     zero: Annotated[float, Gt(0), Doc("stands in for a sensitivity of exactly zero")] = 1.0
     floor: Annotated[float, Gt(0), Doc("least sensitivity of any other weight")] = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientOptions(GuardOptions):
+    """Options of all SM-G variants."""
+
     max_change: Annotated[float | None, Gt(0), Doc("most that one weight may change; none: no limit")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecondOrderOptions(GradientOptions):
-    """Options of SM-G-SO."""
+class SumProbeOptions:
+    """How SM-G-SUM's sensitivity is measured."""
+
+    probes: Annotated[
+        int | None, Ge(1), Doc("random-sign probes, a backward pass each; none: exactly, a backward pass an output")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RmsProbeOptions:
+    """How SM-G-RMS's sensitivity is measured."""
+
+    probes: Annotated[
+        int | None,
+        Ge(0),
+        Doc("random-sign probes, a backward pass each; 0: exactly; none: exactly up to 8 outputs, else by 8 probes"),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvatureOptions:
+    """How SM-G-SO's sensitivity is measured."""
 
     unit_direction: Annotated[bool, Doc("measure curvature along the perturbation's unit vector")] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumOptions(SumProbeOptions, GradientOptions):
+    """Options of SM-G-SUM."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RmsOptions(RmsProbeOptions, GradientOptions):
+    """Options of SM-G-RMS."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondOrderOptions(CurvatureOptions, GradientOptions):
+    """Options of SM-G-SO."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbsRescaledOptions(GuardOptions, RescaleOptions):
+    """Options of SM-G-ABS+R."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumRescaledOptions(SumProbeOptions, GuardOptions, RescaleOptions):
+    """Options of SM-G-SUM+R."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RmsRescaledOptions(RmsProbeOptions, GuardOptions, RescaleOptions):
+    """Options of SM-G-RMS+R."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondOrderRescaledOptions(CurvatureOptions, GuardOptions, RescaleOptions):
+    """Options of SM-G-SO+R."""

@@ -33,19 +33,26 @@ class SafeMutationRescale(RescaleOptions):
         """Return the child; `intensity` is the wanted divergence."""
         noise_seed, sample_seed = split(seed, 2)
         seen = sample_experiences(experience, self.experiences, sample_seed, replacement=self.replacement)
-        noise = network.noise(noise_seed)
-        direction = noise / tf.norm(noise, axis=-1, keepdims=True)
-        before = network.rows(parent, seen)
-        scale = 1.0 / before.shape[-1] if self.mean_over_outputs else 1.0
+        return rescaled(self, network, parent, seen, network.noise(noise_seed), intensity)
 
-        def measure(magnitude: Tensor) -> Tensor:
-            return scale * divergence(before, network.rows(parent + magnitude[:, None] * direction, seen))
 
-        intensity = tf.cast(intensity, parent.dtype)
-        start = tf.fill(tf.shape(parent)[:1], tf.sqrt(intensity))
-        found = search(measure, intensity, start, tolerance=self.tolerance, max_steps=self.max_steps)
-        diagnostics = {
-            "search_steps": tf.cast(found.steps, tf.float32),
-            "unreached": tf.cast(~found.reached, tf.float32),
-        }
-        return Child(parent + found.magnitude[:, None] * direction, diagnostics)
+def rescaled(
+    options: RescaleOptions, network: Network, parent: Tensor, seen: Nest, along: Tensor, intensity: Tensor
+) -> Child:
+    """Return the child of parents `[B, P]` along directions `[B, P]` at which the divergence is `intensity`."""
+    # No direction at all, as where every weight's share is zero, gives the parent and not NaN.
+    direction = tf.math.divide_no_nan(along, tf.norm(along, axis=-1, keepdims=True))
+    before = network.rows(parent, seen)
+    scale = 1.0 / before.shape[-1] if options.mean_over_outputs else 1.0
+
+    def measure(magnitude: Tensor) -> Tensor:
+        return scale * divergence(before, network.rows(parent + magnitude[:, None] * direction, seen))
+
+    intensity = tf.cast(intensity, parent.dtype)
+    start = tf.fill(tf.shape(parent)[:1], tf.sqrt(intensity))
+    found = search(measure, intensity, start, tolerance=options.tolerance, max_steps=options.max_steps)
+    diagnostics = {
+        "search_steps": tf.cast(found.steps, tf.float32),
+        "unreached": tf.cast(~found.reached, tf.float32),
+    }
+    return Child(parent + found.magnitude[:, None] * direction, diagnostics)

@@ -8,7 +8,13 @@ import tensorflow as tf
 
 from tests.reference import measures
 from tfsm.kernels import sensitivity
-from tfsm.kernels.sensitivity import abs_sensitivity, hessian_product, second_order_sensitivity, sum_sensitivity
+from tfsm.kernels.sensitivity import (
+    abs_sensitivity,
+    hessian_product,
+    rms_sensitivity,
+    second_order_sensitivity,
+    sum_sensitivity,
+)
 
 
 class Given:
@@ -47,6 +53,7 @@ def test_a_network_of_given_jacobian_has_the_sensitivities_of_the_formulas(outpu
         for found, expected in (
             (sum_sensitivity(Given(), genomes, inputs), measures.sum_sensitivity(jacobian)),
             (abs_sensitivity(Given(), genomes, inputs), measures.abs_sensitivity(jacobian)),
+            (rms_sensitivity(Given(), genomes, inputs), measures.rms_sensitivity(jacobian)),
             (hessian_product(Given(), genomes, inputs, direction), product),
         ):
             np.testing.assert_allclose(found[b], expected, rtol=1e-10)

@@ -22,7 +22,7 @@ from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 
 I = 5  # noqa: E741
-GRADIENT = ("sm-g-sum", "sm-g-abs", "sm-g-so")
+GRADIENT = ("sm-g-sum", "sm-g-abs", "sm-g-so", "sm-g-rms")
 
 
 @dataclass(frozen=True)

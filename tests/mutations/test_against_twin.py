@@ -27,6 +27,7 @@ def test_sensitivities_are_those_of_the_formulas_with_finite_differences(name: s
     for mutation, expected in (
         ("sm-g-sum", measures.sum_sensitivity(of.jacobian)),
         ("sm-g-abs", measures.abs_sensitivity(of.jacobian)),
+        ("sm-g-rms", measures.rms_sensitivity(of.jacobian)),
         ("sm-g-so", measures.so_sensitivity(of.jacobian, direction)),
     ):
         np.testing.assert_allclose(
@@ -69,6 +70,7 @@ def twins_change(mutation: str, jacobian: np.ndarray, noise: np.ndarray) -> np.n
     s = {
         "sm-g-sum": measures.sum_sensitivity(jacobian),
         "sm-g-abs": measures.abs_sensitivity(jacobian),
+        "sm-g-rms": measures.rms_sensitivity(jacobian),
         "sm-g-so": measures.so_sensitivity(jacobian, noise / np.linalg.norm(noise)),
     }[mutation]
     return measures.child(np.zeros_like(noise), noise, s)

@@ -37,7 +37,7 @@ def test_a_washed_out_sum_leaves_plain_noise() -> None:
 
 @pytest.mark.parametrize(("floor", "divisors"), [(0.01, [100.0, 0.1]), (0.5, [100.0, 0.5]), (500.0, [500.0, 500.0])])
 def test_no_sensitivity_counts_for_less_than_the_floor(floor: float, divisors: list[float]) -> None:
-    for name in ("sm-g-sum", "sm-g-abs"):
+    for name in ("sm-g-sum", "sm-g-abs", "sm-g-rms"):
         found = change(name, ONE, 0.5, floor=floor)
         np.testing.assert_allclose(found, 0.5 * noise_of(1, 2) / divisors, rtol=1e-5)
 
@@ -109,7 +109,7 @@ def test_an_operator_is_what_its_options_say() -> None:
     assert operator("sm-g-abs", floor=0.5) != operator("sm-g-abs")
 
 
-@pytest.mark.parametrize("name", ["sm-g-sum", "sm-g-abs"])
+@pytest.mark.parametrize("name", ["sm-g-sum", "sm-g-abs", "sm-g-rms"])
 def test_a_child_of_a_known_sensitivity_is_the_child_of_a_call(name: str) -> None:
     of, part = case("dense"), operator(name, max_change=0.5)
     parent, seen, seed = tf.constant(of.genome[None]), tf.constant(of.inputs[None]), root_seed(4)[None]
@@ -120,9 +120,12 @@ def test_a_child_of_a_known_sensitivity_is_the_child_of_a_call(name: str) -> Non
 
 
 def test_a_sensitivity_is_reused_only_where_it_is_the_same_for_every_child() -> None:
-    for name in ("sm-g-sum", "sm-g-abs"):
-        assert operator(name, experiences=16).reusable(16)
-        assert operator(name, experiences=16).reusable(5)
-        assert not operator(name, experiences=16).reusable(17)
-        assert not operator(name, experiences=16, replacement=True).reusable(16)
-    assert not operator("sm-g-so", experiences=16).reusable(16)
+    network = case("dense").network
+    for name in ("sm-g-sum", "sm-g-abs", "sm-g-rms"):
+        assert operator(name, experiences=16).reusable(network, 16)
+        assert operator(name, experiences=16).reusable(network, 5)
+        assert not operator(name, experiences=16).reusable(network, 17)
+        assert not operator(name, experiences=16, replacement=True).reusable(network, 16)
+    assert not operator("sm-g-so", experiences=16).reusable(network, 16)
+    for name in ("sm-g-sum", "sm-g-rms"):
+        assert not operator(name, probes=1).reusable(network, 16)  # other signs for every child

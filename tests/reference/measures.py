@@ -38,6 +38,15 @@ def abs_sensitivity(gradients: np.ndarray) -> np.ndarray:
     return np.sqrt((np.abs(gradients).mean(axis=0) ** 2).sum(axis=0))
 
 
+def rms_sensitivity(gradients: np.ndarray) -> np.ndarray:
+    """s = sqrt(mean_i sum_k g_ik^2)."""
+    total = np.zeros(gradients.shape[-1])
+    for of_experience in gradients:
+        for gradient in of_experience:
+            total += gradient * gradient
+    return np.sqrt(total / len(gradients))
+
+
 def hessian_product(gradients: np.ndarray, direction: np.ndarray) -> np.ndarray:
     """H v = 2/I sum_i sum_k g_ik (g_ik . v)."""
     total = np.zeros(gradients.shape[-1])

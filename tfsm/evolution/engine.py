@@ -107,7 +107,7 @@ class Engine:
         seen = tf.nest.map_structure(lambda s: tf.TensorSpec([lanes, *s.shape], s.dtype), template.experience)
         observed = tf.function(self._domain.observe).get_concrete_function(seen).structured_outputs
         names: list[str] = []
-        if self.plan.reuse and can_reuse(self._mutation, tf.nest.flatten(observed)[0].shape[1]):
+        if self.plan.reuse and can_reuse(self._mutation, self.network, tf.nest.flatten(observed)[0].shape[1]):
             self._reuse = Reuse(self.network, self._domain, self._mutation, self.plan)
         else:
             parents, seeds = tf.TensorSpec([lanes, size], dtype), tf.TensorSpec([lanes, 2], tf.int32)

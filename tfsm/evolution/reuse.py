@@ -112,6 +112,6 @@ class Reuse:
         return self._mutation.child(self._network, parents, sensitivity, strength, seed)
 
 
-def can_reuse(mutation: Mutation, available: int) -> TypeIs[Reusable]:
+def can_reuse(mutation: Mutation, network: Network, available: int) -> TypeIs[Reusable]:
     """Say whether an operator's sensitivity depends on the parent alone, given so many experiences."""
-    return isinstance(mutation, Reusable) and mutation.batched and mutation.reusable(available)
+    return isinstance(mutation, Reusable) and mutation.batched and mutation.reusable(network, available)

@@ -13,6 +13,11 @@ from tfsm.kernels.frames import Frames
 
 Rest = ParamSpec("Rest")
 
+Size = Callable[[Tensor], Tensor]
+"""How large gradients are, element by element: `tf.abs` or `tf.square`."""
+Summed = Callable[[Sequence[Tensor], Size], Tensor]
+"""From the gradients with respect to deltas, and a size, to the sum over inputs of gradients' sizes `[B, P]`."""
+
 
 class Rows(Protocol):
     """What a kernel needs of a network."""
@@ -32,8 +37,8 @@ class Rows(Protocol):
 
     def rows_tapped(
         self, genomes: Tensor, inputs: Nest, watch: Callable[[Tensor], None]
-    ) -> tuple[Tensor, list[Tensor], Callable[[Sequence[Tensor]], Tensor]]:
-        """Return rows `[B, I, K]`, deltas, and a function from their gradients to absolute gradients `[B, P]`."""
+    ) -> tuple[Tensor, list[Tensor], Summed]:
+        """Return rows `[B, I, K]`, deltas, and a function from their gradients to sums of sizes `[B, P]`."""
         ...
 
 

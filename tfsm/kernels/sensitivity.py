@@ -5,6 +5,7 @@ With experiences :math:`i`, outputs :math:`k` and output gradients :math:`g_{ik}
 .. math::
     s_{SUM} = \sqrt{\textstyle\sum_k (\sum_i g_{ik})^2}, \quad
     s_{ABS} = \sqrt{\textstyle\sum_k (\tfrac1I \sum_i |g_{ik}|)^2}, \quad
+    s_{RMS} = \sqrt{\tfrac1I \textstyle\sum_{ik} g_{ik}^2}, \quad
     s_{SO} = \sqrt{|H v|}, \; H v = \tfrac2I \textstyle\sum_{ik} g_{ik} (g_{ik} \cdot v).
 
 `H` is the Hessian of the divergence at no perturbation; the residual is zero there, so that only first derivatives
@@ -18,7 +19,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsm.contracts import Nest, Tensor
-from tfsm.kernels.ranks import Rows, either_rank
+from tfsm.kernels.ranks import Rows, Size, either_rank
 
 UNROLLED_OUTPUTS = 8
 """Up to so many outputs get a backward pass each in the graph; more go through a loop, which compiles faster."""
@@ -41,43 +42,56 @@ def abs_sensitivity(network: Rows, genomes: Tensor, inputs: Nest) -> Tensor:
     Where every layer tells what its weights are multiplied by, a backward pass an output row suffices: for a dense
     layer the sum over experiences of `|a_i d_i^T|` is `|A|^T |D|`. Elsewhere each experience gets a copy of its genome.
     """
+    mean, outputs = _mean_sizes(network, genomes, inputs, tf.abs)
+    return tf.sqrt(_sum_over(outputs, lambda k: tf.square(mean(k))))
+
+
+@either_rank
+def rms_sensitivity(network: Rows, genomes: Tensor, inputs: Nest) -> Tensor:
+    """Return SM-G-RMS's sensitivity `[B, P]`, exactly, in the way of `abs_sensitivity` and at its price."""
+    mean, outputs = _mean_sizes(network, genomes, inputs, tf.square)
+    return tf.sqrt(_sum_over(outputs, mean))
+
+
+def _mean_sizes(network: Rows, genomes: Tensor, inputs: Nest, size: Size) -> tuple[Callable[[Tensor], Tensor], int]:
+    """Return a function from an output to the mean over experiences of its gradient's size `[B, P]`, and K."""
     count = tf.nest.flatten(inputs)[0].shape[1]
     gradients = _tapped_gradients if network.tapped else _copied_gradients
-    absolute, rows, outputs = gradients(network, genomes, inputs, count)
+    sizes, rows, outputs = gradients(network, genomes, inputs, count, size)
 
-    def mean_over_rows(k: Tensor) -> Tensor:
-        return _sum_over(rows, lambda row: absolute(tf.one_hot(row, rows)[:, None] * tf.one_hot(k, outputs))) / (
+    def mean(k: Tensor) -> Tensor:
+        return _sum_over(rows, lambda row: sizes(tf.one_hot(row, rows)[:, None] * tf.one_hot(k, outputs))) / (
             count * rows
         )
 
-    return tf.sqrt(_sum_over(outputs, lambda k: tf.square(mean_over_rows(k))))
+    return mean, outputs
 
 
-Absolute = Callable[[Tensor], Tensor]
-"""From a cotangent `[R, K]` to the sum over inputs of absolute gradients `[B, P]`."""
+Sizes = Callable[[Tensor], Tensor]
+"""From a cotangent `[R, K]` to the sum over inputs of the gradients' sizes `[B, P]`."""
 
 
-def _tapped_gradients(network: Rows, genomes: Tensor, inputs: Nest, count: int) -> tuple[Absolute, int, int]:
+def _tapped_gradients(network: Rows, genomes: Tensor, inputs: Nest, count: int, size: Size) -> tuple[Sizes, int, int]:
     with tf.GradientTape(persistent=True) as tape:
-        found, deltas, absolute = network.rows_tapped(genomes, inputs, tape.watch)
+        found, deltas, summed = network.rows_tapped(genomes, inputs, tape.watch)
         outputs = found.shape[-1]
         rows = found.shape[1] // count
         totals = tf.reduce_sum(tf.reshape(found, [-1, rows, outputs]), axis=0)  # [R, K]: inputs don't mix
-    return lambda cotangent: absolute(_pulled(tape, totals, deltas, cotangent)), rows, outputs
+    return lambda cotangent: summed(_pulled(tape, totals, deltas, cotangent), size), rows, outputs
 
 
-def _copied_gradients(network: Rows, genomes: Tensor, inputs: Nest, count: int) -> tuple[Absolute, int, int]:
+def _copied_gradients(network: Rows, genomes: Tensor, inputs: Nest, count: int, size: Size) -> tuple[Sizes, int, int]:
     copies = tf.repeat(genomes, count, axis=0)  # [B * N, P]
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(copies)
         totals = tf.reduce_sum(network.rows_each(copies, inputs), axis=0)  # [R, K]: copies don't mix
     rows, outputs = totals.shape
 
-    def absolute(cotangent: Tensor) -> Tensor:
-        gradients = tf.abs(_pulled(tape, totals, copies, cotangent))
+    def sizes(cotangent: Tensor) -> Tensor:
+        gradients = size(_pulled(tape, totals, copies, cotangent))
         return tf.reduce_sum(tf.reshape(gradients, [-1, count, genomes.shape[-1]]), axis=1)
 
-    return absolute, rows, outputs
+    return sizes, rows, outputs
 
 
 @either_rank

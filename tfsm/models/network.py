@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -12,7 +13,7 @@ from tfsm.contracts import Nest, Tensor
 from tfsm.errors import TfsmError
 from tfsm.kernels.frames import dense
 from tfsm.kernels.noise import gaussian
-from tfsm.kernels.ranks import alone
+from tfsm.kernels.ranks import Summed, alone
 from tfsm.models.genome import Layout, check_model, flatten, unflatten
 from tfsm.models.program import Program
 from tfsm.models.stepping import Stepper
@@ -50,6 +51,19 @@ class Network:
     def dtype(self) -> tf.DType:
         """The genome's type."""
         return self.layout.dtype
+
+    @property
+    def answers(self) -> int | None:
+        """How many numbers the model answers to one input; None where that is not known before it runs."""
+        if not getattr(self.model, "outputs", None):
+            return None
+        total = 0
+        for _, *axes in self._output_shapes():
+            known = [axis for axis in axes if axis is not None]
+            if len(known) < len(axes):
+                return None
+            total += math.prod(known)
+        return total
 
     def noise(self, seed: Tensor) -> Tensor:
         """Draw a mutation's noise `[..., P]` from seeds `[..., 2]`: standard normal, times each weight's share."""
@@ -136,7 +150,7 @@ class Network:
     @tf.autograph.experimental.do_not_convert
     def rows_tapped(
         self, genomes: Tensor, inputs: Nest, watch: Callable[[Tensor], None]
-    ) -> tuple[Tensor, list[Tensor], Callable[[Sequence[Tensor]], Tensor]]:
+    ) -> tuple[Tensor, list[Tensor], Summed]:
         """Return what per-experience gradients are made of.
 
         Args:
@@ -146,12 +160,12 @@ class Network:
 
         Returns:
             The output rows `[B, I, K]`; zeros that were added on the way, one for each product with weights; and a
-            function from the gradients with respect to these to the sum over inputs of absolute gradients `[B, P]`.
+            function from the gradients with respect to these, and a size, to the sum over inputs of gradients' sizes.
         """
         taps = Taps(watch, tf.nest.flatten(inputs)[0].shape[1], self.dtype)
         rows = _as_rows(self._outputs(genomes, inputs, taps), self.dtype)
         variables = self.model.trainable_variables
-        return rows, taps.deltas, lambda gradients: taps.absolute_gradients(variables, gradients)
+        return rows, taps.deltas, lambda gradients, size: taps.summed(variables, gradients, size)
 
     def _outputs(self, genomes: Tensor, inputs: Nest, taps: Taps | None) -> list[Tensor]:
         return self.program.run(self.layout.split(genomes), tf.nest.flatten(inputs), taps)

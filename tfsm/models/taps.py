@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from tfsm.contracts import Tensor
+from tfsm.kernels.ranks import Size
 
 CHUNK_BYTES = 2**28
 """The most that per-experience gradients of one variable may take at a time."""
@@ -58,12 +59,13 @@ class Taps:
         """Note that a variable multiplied these inputs, or as a bias was added, where this delta is."""
         self._taps.append(Tap(id(variable), part, inputs, delta))
 
-    def absolute_gradients(self, variables: Sequence[Any], gradients: Sequence[Tensor]) -> Tensor:
-        """Return the sum over experiences of the absolute gradient, as genomes `[B, P]`.
+    def summed(self, variables: Sequence[Any], gradients: Sequence[Tensor], size: Size) -> Tensor:
+        """Return the sum over experiences of the size of the gradient, as genomes `[B, P]`.
 
         Args:
             variables: the genome's variables, in order.
             gradients: the gradient with respect to each delta, in order.
+            size: of a gradient, element by element; that of a product must be the product of the sizes.
         """
         gradients = [tf.ensure_shape(g, delta.shape) for g, delta in zip(gradients, self.deltas, strict=True)]
         uses: dict[int, dict[int, list[Tap]]] = defaultdict(lambda: defaultdict(list))
@@ -72,26 +74,26 @@ class Taps:
         flat = []
         for variable in variables:
             for _, taps in sorted(uses[id(variable)].items()):
-                found = self._absolute(taps, gradients)
+                found = self._summed(taps, gradients, size)
                 flat.append(tf.reshape(found, [found.shape[0] or tf.shape(found)[0], -1]))
         return tf.concat(flat, axis=-1)
 
-    def _absolute(self, taps: list[Tap], gradients: Sequence[Tensor]) -> Tensor:
+    def _summed(self, taps: list[Tap], gradients: Sequence[Tensor], size: Size) -> Tensor:
         d = self._joined([gradients[tap.delta] for tap in taps])  # [B, N, M, out]
         if taps[0].inputs is None:
             # A product with ones, not a sum: XLA adds up many places in an order that depends on the number of genomes.
             each = tf.matmul(tf.ones_like(d[..., :1]), d, transpose_a=True) if d.shape[2] != 1 else d  # [B, N, 1, out]
-            return tf.reduce_sum(tf.abs(each[:, :, 0]), axis=1)
+            return tf.reduce_sum(size(each[:, :, 0]), axis=1)
         a = self._joined([tap.inputs for tap in taps])
-        if d.shape[2] == 1:  # one place: the absolute value of a product is the product of absolute values
-            return tf.matmul(tf.abs(a[:, :, 0]), tf.abs(d[:, :, 0]), transpose_a=True)
+        if d.shape[2] == 1:  # one place: the gradient is a product of two numbers, and so is its size
+            return tf.matmul(size(a[:, :, 0]), size(d[:, :, 0]), transpose_a=True)
         bytes_each = (d.shape[0] or 1) * a.shape[-1] * d.shape[-1] * d.dtype.size
         step = max(1, min(self._experiences, CHUNK_BYTES // bytes_each))
         sums = []
         for start in range(0, self._experiences, step):
             part = slice(start, start + step)
             each = tf.matmul(a[:, part], d[:, part], transpose_a=True)  # [B, n, in, out]
-            sums.append(tf.reduce_sum(tf.abs(each), axis=1))
+            sums.append(tf.reduce_sum(size(each), axis=1))
         return tf.add_n(sums)
 
     def _joined(self, tensors: list[Tensor]) -> Tensor:
