@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from tfsm.contracts import Domain, Mutation, Selection
 from tfsm.errors import TfsmError
-from tfsm.evolution.mapping import mutated
-from tfsm.experiments.parts import build_part
 from tfsm.experiments.result import Result
 from tfsm.experiments.run import run_experiment
 from tfsm.experiments.settings import resolve
-from tfsm.kernels.divergence import divergence as divergence_of_rows
-from tfsm.kernels.noise import gaussian, root_seed
-from tfsm.models.differentiable import check_differentiable
-from tfsm.models.experience import as_inputs
+from tfsm.functional.arguments import any_direction, as_seen, check_intensity
+from tfsm.functional.lanes import Lanes
+from tfsm.functional.operators import measuring, named
+from tfsm.functional.streams import as_words, check_seed
 from tfsm.models.genome import flatten, unflatten
 from tfsm.models.loading import load_model
 from tfsm.models.network import Network
 from tfsm.models.selecting import network_of
-from tfsm.options import validate
 from tfsm.plugins import load_plugins
 from tfsm.registry import Kind
 
@@ -47,13 +42,12 @@ def divergence(model: keras.Model, other: keras.Model | np.ndarray, experience: 
     >>> tfsm.divergence(model, tfsm.flatten(model) + 2.0, np.ones((5, 1)))
     4.0
     """
-    network, inputs = Network(model), _one(as_inputs(model, experience))
+    lanes, seen = Lanes(Network(model), compiled=False), as_seen(model, experience)
     genome = flatten(other) if isinstance(other, keras.Model) else np.asarray(other)
-    if genome.shape != (network.size,):
-        raise TfsmError(f"expected a genome of {network.size:,} weights, got an array of shape {genome.shape}")
-    # One after the other: within a batch, equal genomes may differ in the last digit on some processors.
-    first, second = (network.rows(tf.constant(own, network.dtype)[None], inputs) for own in (network.genome, genome))
-    return float(divergence_of_rows(first[0], second[0]))
+    if genome.shape != (lanes.network.size,):
+        raise TfsmError(f"expected a genome of {lanes.network.size:,} weights, got an array of shape {genome.shape}")
+    others = genome.astype(lanes.network.genome.dtype)[None]
+    return float(lanes.divergence(lanes.network.genome[None], others, seen)[0])
 
 
 def sensitivity(
@@ -73,23 +67,18 @@ def sensitivity(
     >>> tfsm.sensitivity(model, np.array([[3.0, -1.0], [1.0, 1.0]]), "sm-g-abs")
     array([2., 1., 1.], dtype=float32)
     """
-    entry = load_plugins().mutations[mutation]
-    operator = build_part(entry, {})
-    if not hasattr(operator, "sensitivity"):
-        raise TfsmError(f"the mutation {mutation!r} measures no sensitivity: use sm-g-sum, sm-g-abs or sm-g-so")
-    network, inputs = Network(model), _one(as_inputs(model, experience))
-    genome = tf.constant(network.genome[None])
+    operator = measuring(named(mutation, {}), mutation)
+    lanes, seen = Lanes(Network(model), compiled=False), as_seen(model, experience)
+    network = lanes.network
     if direction is None:
-        noise = gaussian(root_seed(0)[None], network.size, network.dtype)
-        along = noise / tf.norm(noise)
+        along = any_direction(network)
     else:
-        vector = np.asarray(direction, network.dtype.as_numpy_dtype)
-        if vector.shape != (network.size,):
-            raise TfsmError(f"expected a direction of {network.size:,} weights, got an array of shape {vector.shape}")
-        along = tf.constant(vector[None])
-    check_differentiable(network, genome, inputs)
-    found: np.ndarray = operator.sensitivity(network, genome, inputs, along)[0].numpy()
-    return found
+        along = np.asarray(direction, network.dtype.as_numpy_dtype)[None]
+        if along.shape != (1, network.size):
+            raise TfsmError(
+                f"expected a direction of {network.size:,} weights, got an array of shape {along.shape[1:]}"
+            )
+    return lanes.sensitivity(operator, network.genome[None], seen, along)[0]
 
 
 def mutate(
@@ -122,24 +111,18 @@ def mutate(
     """
     check_intensity(intensity)
     check_seed(seed)
-    entry = load_plugins().mutations[mutation].with_options()
-    if entry.options is not None:
-        options = validate(entry.options, options, where=f"mutation {mutation!r}:")
-    operator = build_part(entry, options)
-    network, inputs = network_of(model, layers or ()), _one(as_inputs(model, experience))
-    genome = tf.constant(network.genome[None])
-    if getattr(operator, "needs_gradient", False):
-        check_differentiable(network, genome, inputs)
-    strength = tf.constant(intensity, network.dtype)
-    child = mutated(operator, network, genome, inputs, strength, root_seed(seed)[None])
-    if "unreached" in child.diagnostics and float(child.diagnostics["unreached"][0]) > 0:
-        reached = float(divergence_of_rows(network.rows(genome, inputs), network.rows(child.genome, inputs))[0])
+    operator = named(mutation, options)
+    lanes, seen = Lanes(network_of(model, layers or ()), compiled=False), as_seen(model, experience)
+    genome = lanes.network.genome[None]
+    child = lanes.mutated(operator, genome, seen, intensity, as_words(seed, 1, alone=True))
+    if "unreached" in child.diagnostics and child.diagnostics["unreached"].any():
+        reached = float(lanes.divergence(genome, child.genome, seen)[0])
         warnings.warn(
             f"{mutation}: no magnitude along this direction gives a divergence of {intensity:g}; "
             f"the child's is {reached:.3g}",
             stacklevel=2,
         )
-    return network.child(child.genome[0].numpy())
+    return lanes.network.child(child.genome[0])
 
 
 def evolve(
@@ -218,20 +201,3 @@ def evolve(
         observers=[observer for observer in observers if not isinstance(observer, str)],
         notify=lambda message: warnings.warn(message, stacklevel=2),
     )
-
-
-def check_intensity(intensity: float) -> None:
-    """Refuse an intensity that is negative or not a number."""
-    if isinstance(intensity, bool) or not isinstance(intensity, Real) or not np.isfinite(intensity) or intensity < 0:
-        raise TfsmError(f"intensity: expected a number >= 0, got {intensity!r}")
-
-
-def check_seed(seed: int) -> None:
-    """Refuse a seed that is not a whole number below 2**63."""
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
-        raise TfsmError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed!r}")
-
-
-def _one(inputs: list[Any]) -> Any:
-    """Add the genomes' axis."""
-    return [tensor[None] for tensor in inputs]

@@ -92,7 +92,7 @@ class FirstPersonMazeEnv(MazeEnv):
     """Walk a hidden path through a grid maze, seen in perspective.
 
     An observation is 64x64 gray levels from 0 to 255; the domain's network sees
-    `observation.astype(np.float32) / 255`, to the last bit. Actions are forward, left, right, backward and none; a step
+    `observation.astype(np.float32) / 255`. Actions are forward, left, right, backward and none; a step
     does one of them for `hold` frames. The reward is 1 for each square of the path that is touched for the first time;
     an episode is over when all are.
 

@@ -57,9 +57,10 @@ class HardMazeWorld(World):
 
     @property
     def threshold(self) -> float:
-        """The way from the start to where the goal is in reach, in whole units: between grid points it is not exact."""
+        """The way from the start to where the goal is in reach, in whole units."""
         way = self.way.at(begin(self.maze, 1).position)
-        return float(math.floor(float(way[0]) - self.maze.reach))
+        # From some directions the rest of the way is measured up to 0.8 % longer than the straight line that it is.
+        return float(math.floor(float(way[0]) - 1.01 * self.maze.reach))
 
     @property
     def way(self) -> Field:

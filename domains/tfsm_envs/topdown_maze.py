@@ -72,7 +72,7 @@ class TopdownMazeEnv(MazeEnv):
     """Walk a hidden path through a grid maze, seen from above.
 
     An observation is the nine squares around as 64x64 gray levels from 0 to 255; the domain's network sees
-    `observation.astype(np.float32) / 255`, to the last bit. Actions are up, right, down, left and none. The reward is 1
+    `observation.astype(np.float32) / 255`. Actions are up, right, down, left and none. The reward is 1
     for each square of the path that is touched for the first time; an episode is over when all are.
 
     Args:

@@ -10,14 +10,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsm.contracts import Mutation, Tensor
+from tfsm.contracts import Tensor
 from tfsm.errors import TfsmError
-from tfsm.experiments.parts import build_part
-from tfsm.functional.lanes import Lanes, Seen
+from tfsm.functional.lanes import Seen
+from tfsm.kernels.noise import gaussian, root_seed
 from tfsm.models.experience import as_inputs
 from tfsm.models.network import Network
-from tfsm.options import validate
-from tfsm.plugins import load_plugins
 
 
 def as_genomes(network: Network, genomes: Any, what: str = "genomes") -> tuple[np.ndarray, bool]:
@@ -47,7 +45,7 @@ def as_genomes(network: Network, genomes: Any, what: str = "genomes") -> tuple[n
     return rows, given.ndim == 1
 
 
-def as_seen(model: keras.Model, experience: Any, count: int, *, each: bool) -> Seen:
+def as_seen(model: keras.Model, experience: Any, count: int = 1, *, each: bool = False) -> Seen:
     """Return an experience that fits the model.
 
     Args:
@@ -65,7 +63,7 @@ def as_seen(model: keras.Model, experience: Any, count: int, *, each: bool) -> S
         folded = tuple(_folded(part, count) for part in experience)
     else:
         folded = _folded(experience, count)
-    return Seen([_unfolded(tensor, count) for tensor in as_inputs(model, folded)], each)
+    return Seen([_unfolded(tensor, max(1, count)) for tensor in as_inputs(model, folded)], each)
 
 
 def _folded(part: Any, count: int) -> np.ndarray:
@@ -77,48 +75,13 @@ def _folded(part: Any, count: int) -> np.ndarray:
         raise TfsmError(
             f"with each=True the experience has an axis for the genomes, [{count}, N, ...]: got {list(array.shape)}"
         )
+    if not count:  # somebody has to see something of that shape, to find out the shape of the outputs
+        array = np.zeros([1, *array.shape[1:]], array.dtype)
     return array.reshape([array.shape[0] * array.shape[1], *array.shape[2:]])
 
 
 def _unfolded(tensor: Tensor, count: int) -> Tensor:
     return tf.reshape(tensor, [count, tensor.shape[0] // count, *tensor.shape[1:]])
-
-
-def as_operator(lanes: Lanes, mutation: str | Mutation, options: Mapping[str, Any]) -> Mutation:
-    """Return an operator by its name and options, or the one that was handed over."""
-    if isinstance(mutation, str):
-        asked = f"{mutation} {sorted(options.items())}"
-        if asked not in lanes.operators:
-            lanes.operators[asked] = _named(mutation, options)
-        return lanes.operators[asked]
-    return _ready_made(mutation, options)
-
-
-def _named(mutation: str, options: Mapping[str, Any]) -> Mutation:
-    entry = load_plugins().mutations[mutation].with_options()
-    if entry.options is not None:
-        options = validate(entry.options, options, where=f"mutation {mutation!r}:")
-    return _hashable(build_part(entry, dict(options)))
-
-
-def _ready_made(mutation: Any, options: Mapping[str, Any]) -> Mutation:
-    if not callable(mutation) or isinstance(mutation, type):
-        raise TfsmError(f"mutation: expected an operator's name, or an operator, got {mutation!r}")
-    if options:
-        names = ", ".join(options)
-        raise TfsmError(f"{names}: options go with an operator's name; one that is ready made has its own")
-    return _hashable(mutation)
-
-
-def _hashable(operator: Mutation) -> Mutation:
-    try:
-        hash(operator)
-    except TypeError:
-        raise TfsmError(
-            f"the operator {type(operator).__name__} is not hashable, so that what was compiled for it could not be "
-            "found again: make it a frozen dataclass"
-        ) from None
-    return operator
 
 
 def check_intensity(intensity: Any) -> None:
@@ -128,6 +91,17 @@ def check_intensity(intensity: Any) -> None:
             "intensity: operators take one number for all genomes, got an array of "
             f"{list(np.shape(intensity))}: call once for each intensity"
         )
-    number = isinstance(intensity, Real) and not isinstance(intensity, bool)
-    if not number or not np.isfinite(float(intensity)) or intensity < 0:
+    if not is_amount(intensity):
         raise TfsmError(f"intensity: expected a number >= 0, got {intensity!r}")
+
+
+def is_amount(value: Any) -> bool:
+    """Say whether this is one number, finite and not negative."""
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf
+
+
+def any_direction(network: Network) -> np.ndarray:
+    """Return a random unit vector `[1, P]`, always the same."""
+    noise = gaussian(root_seed(0)[None], network.size, network.dtype)
+    along: np.ndarray = (noise / tf.norm(noise)).numpy()
+    return along

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from typing import Any, get_args
 
@@ -9,16 +10,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsm.contracts import Mutation, Reusable
+from tfsm.contracts import Mutation
 from tfsm.errors import TfsmError, suggestion
 from tfsm.evolution.initial import Initial, Scheme
-from tfsm.functional.arguments import as_genomes, as_operator, as_seen, check_intensity
+from tfsm.functional.arguments import any_direction, as_genomes, as_seen, check_intensity, is_amount
 from tfsm.functional.kept import lanes_of
+from tfsm.functional.operators import as_operator, measuring
 from tfsm.functional.streams import as_words, streams
-from tfsm.kernels.divergence import divergence as divergence_of_rows
-from tfsm.kernels.noise import gaussian, root_seed
 from tfsm.models.genome import flatten
-from tfsm.models.network import Network
 
 
 def mutate(
@@ -59,7 +58,7 @@ def mutate(
     """
     check_intensity(intensity)
     lanes = lanes_of(model)
-    operator = as_operator(lanes, mutation, options)
+    operator = as_operator(lanes.operators, mutation, options)
     own, alone = as_genomes(lanes.network, genomes)
     words = as_words(seed, len(own), alone=alone)
     if not len(own):
@@ -104,12 +103,10 @@ def sensitivity(
            [2., 1., 1.]], dtype=float32)
     """
     lanes = lanes_of(model)
-    operator = as_operator(lanes, mutation, {})
-    if not isinstance(operator, Reusable):
-        raise TfsmError(f"the mutation {mutation!r} measures no sensitivity: use sm-g-sum, sm-g-abs or sm-g-so")
+    operator = measuring(as_operator(lanes.operators, mutation, {}), mutation)
     own, alone = as_genomes(lanes.network, genomes)
     if direction is None:
-        direction = _any_direction(lanes.network)
+        direction = any_direction(lanes.network)
     along, _ = as_genomes(lanes.network, direction, "direction")
     if len(along) not in (1, len(own)):
         raise TfsmError(f"direction: expected one for each of {len(own):,} genomes, or one for all, got {len(along):,}")
@@ -142,9 +139,9 @@ def divergence(model: keras.Model, genomes: Any, others: Any, experience: Any, *
         raise TfsmError(f"expected as many others as genomes, got {counts[0]:,} genomes and {counts[1]:,} others")
     count = counts[0] if counts else 1
     seen = as_seen(model, experience, count, each=each)
-    # One after the other, by the same function: equal genomes then have equal outputs, and a divergence of zero.
-    first, second = (lanes.rows(np.broadcast_to(own, (count, own.shape[1])) if each else own, seen) for own, _ in pair)
-    found = divergence_of_rows(tf.constant(first), tf.constant(second)).numpy()
+    # Where each has its own experience, a single genome sees all of them.
+    first, second = (np.broadcast_to(own, (count, own.shape[1])) if each else own for own, _ in pair)
+    found = lanes.divergence(first, second, seen)
     return found if counts else float(found[0])
 
 
@@ -190,10 +187,10 @@ def initial(
     >>> tfsm.functional.initial(model, 4, scheme="uniform", scale=0.5).shape
     (4, 9)
     """
-    network = lanes_of(model).network
+    network = copy.copy(lanes_of(model).network)
     if scheme not in get_args(Scheme):
         raise TfsmError(f"no scheme named {scheme!r}{suggestion(str(scheme), get_args(Scheme))}")
-    if scale is not None and (np.ndim(scale) or not np.isfinite(scale) or scale < 0):
+    if scale is not None and not is_amount(scale):
         raise TfsmError(f"scale: expected a number >= 0, got {scale!r}")
     numbers = streams(seed, count)
     network.genome = flatten(model)
@@ -202,9 +199,3 @@ def initial(
     words[: len(numbers)] = as_words(numbers, len(numbers), alone=False)
     drawn: np.ndarray = Initial(scheme, scale).genomes(network, tf.constant(words)).numpy()
     return drawn[: len(numbers)]
-
-
-def _any_direction(network: Network) -> np.ndarray:
-    noise = gaussian(root_seed(0)[None], network.size, network.dtype)
-    along: np.ndarray = (noise / tf.norm(noise)).numpy()
-    return along

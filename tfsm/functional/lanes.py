@@ -8,9 +8,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import tensorflow as tf
 
-from tfsm.contracts import Child, Mutation, Reusable, Tensor
+from tfsm.contracts import Child, Mutation, Tensor
 from tfsm.evolution.mapping import mutated, one_by_one
 from tfsm.evolution.plan import make_plan
+from tfsm.functional.operators import Measuring
+from tfsm.functional.recent import Recent
+from tfsm.kernels.divergence import divergence as divergence_of_rows
 from tfsm.models.differentiable import check_differentiable
 from tfsm.models.network import Network
 
@@ -44,17 +47,13 @@ class Lanes:
 
     def __init__(self, network: Network, *, compiled: bool = True) -> None:
         self.network = network
-        self.operators: dict[str, Mutation] = {}
+        self.operators = Recent()
         """Those that were asked for by name and options, since finding them takes longer than a call."""
+        self.functions = Recent()
+        """What was compiled."""
         self._plan = make_plan(network, runs=1, population=1)
         self._compiled = compiled
-        self._functions: dict[Hashable, Callable[..., Any]] = {}
-        self._differentiable: set[Hashable] = set()
-
-    @property
-    def compilations(self) -> int:
-        """How many functions were compiled."""
-        return len(self._functions)
+        self._checked = Recent()
 
     def mutated(
         self, operator: Mutation, genomes: np.ndarray, seen: Seen, intensity: float, words: np.ndarray
@@ -69,7 +68,7 @@ class Lanes:
         strength = tf.constant(intensity, self.network.dtype)
         return cast(Child, self._run(("mutate", operator), children, (genomes, words), seen, (strength,)))
 
-    def sensitivity(self, operator: Reusable, genomes: np.ndarray, seen: Seen, directions: np.ndarray) -> np.ndarray:
+    def sensitivity(self, operator: Measuring, genomes: np.ndarray, seen: Seen, directions: np.ndarray) -> np.ndarray:
         """Return the raw sensitivities `[B, P]` of genomes `[B, P]` along directions `[B, P]`."""
 
         def measured(own: Sequence[Tensor], inputs: list[Tensor], common: Sequence[Tensor]) -> Tensor:
@@ -86,12 +85,18 @@ class Lanes:
 
         return cast(np.ndarray, self._run("rows", rows, (genomes,), seen))
 
+    def divergence(self, genomes: np.ndarray, others: np.ndarray, seen: Seen) -> np.ndarray:
+        """Return the divergence `[B]` of genomes `[B, P]` from others `[B, P]`, either of which may be `[1, P]`."""
+        # One after the other, by the same function: equal genomes then have equal outputs, and a divergence of zero.
+        first, second = (tf.constant(self.rows(own, seen)) for own in (genomes, others))
+        found: np.ndarray = divergence_of_rows(first, second).numpy()
+        return found
+
     def _check_differentiable(self, genomes: np.ndarray, seen: Seen) -> None:
         """Refuse a network without a gradient: by the first genome, and once for inputs of one shape."""
         shapes = tuple(tuple(x.shape[1:]) for x in seen.inputs)
-        if shapes not in self._differentiable:
-            check_differentiable(self.network, tf.constant(genomes[:1]), [x[:1] for x in seen.inputs])
-            self._differentiable.add(shapes)
+        inputs = [x[:1] for x in seen.inputs]
+        self._checked.get(shapes, lambda: check_differentiable(self.network, tf.constant(genomes[:1]), inputs))
 
     def _run(
         self, name: Hashable, body: Body, own: Sequence[np.ndarray], seen: Seen, common: Sequence[Tensor] = ()
@@ -133,11 +138,13 @@ class Lanes:
             return flat
         width = own[0].shape[0] if self._plan.jit else None
         key = (name, width, each, *((tuple(x.shape[1:]), x.dtype) for x in inputs))
-        if key not in self._functions:
+
+        def traced() -> Callable[..., Any]:
             specs = [tf.TensorSpec([width, *x.shape[1:]], x.dtype) for x in own]
             specs += [tf.TensorSpec([width if each else 1, *x.shape[1:]], x.dtype) for x in inputs]
             specs += [tf.TensorSpec(x.shape, x.dtype) for x in common]
-            # Traced by hand: it saves the search for the right trace at every call, and TensorFlow, which counts by the
-            # line of code, would warn of retracing where there is none.
-            self._functions[key] = tf.function(flat, jit_compile=self._plan.jit).get_concrete_function(*specs)
-        return self._functions[key]
+            # By hand: it saves the search for the right trace at every call, and TensorFlow, which counts by the line
+            # of code, would warn of retracing where there is none.
+            return tf.function(flat, jit_compile=self._plan.jit).get_concrete_function(*specs)
+
+        return cast(Callable[..., Any], self.functions.get(key, traced))

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
-from tfsm_hardmaze.breadcrumb import Field
-from tfsm_hardmaze.robot import LIMIT
+from tfsm_envs.hard_maze import HardMazeWorld
 
 IDS = ("tfsm/HardMaze-v0", "tfsm/TopdownMaze-v0", "tfsm/FirstPersonMaze-v0")
 
@@ -48,24 +48,26 @@ def scripted(actions: Iterable[Any], idle: Any) -> Callable[[np.ndarray, dict[st
     return lambda seen, info: next(left, idle)
 
 
-def guided(way: Field) -> Callable[[np.ndarray, dict[str, Any]], np.ndarray]:
-    """Return who knows the way: turns towards a place that is some way nearer to the goal, and slows down to turn."""
+def searched(world: HardMazeWorld, beam: int = 48) -> list[np.ndarray]:
+    """Return actions that lead to the goal: all choices are tried from the most promising states, decision by decision.
 
-    def decide(seen: np.ndarray, info: dict[str, Any]) -> np.ndarray:
-        x, y = _nearer(way, info["position"], 12.0) - info["position"]
-        off = (math.degrees(math.atan2(y, x)) - info["heading"] + 180.0) % 360.0 - 180.0
-        turn, speed = np.clip(off / 12.0, -LIMIT, LIMIT), 2.0 if abs(off) < 20.0 else 0.0
-        return np.array([turn, speed], np.float32) / (2.0 * LIMIT) + np.float32(0.5)
-
-    return decide
-
-
-def _nearer(way: Field, position: np.ndarray, distance: float) -> np.ndarray:
-    """Follow the breadcrumbs from grid point to grid point."""
-    place = np.round((position - way.origin) / way.spacing).astype(int)
-    beside = np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)])
-    for _ in range(round(distance / way.spacing)):
-        around = place + beside
-        free = way.free[tuple(around.T)]
-        place = around[np.where(free, way.length[tuple(around.T)], np.inf).argmin()]
-    return way.origin + place * way.spacing
+    States in nearly the same pose count as one, so that a dead end does not fill the beam.
+    """
+    choices = np.array([(turn, speed) for turn in (0.0, 0.25, 0.5, 0.75, 1.0) for speed in (0.5, 1.0)], np.float32)
+    moment = world.start(beam * len(choices))
+    scripts: list[list[np.ndarray]] = [[] for _ in range(beam)]
+    for _ in range(world.limit):
+        moment = world.go(moment, np.tile(choices, [beam, 1]))
+        scripts = [[*script, choice] for script in scripts for choice in choices]
+        if moment.solved.any():
+            return scripts[int(moment.solved.argmax())]
+        info = world.info(moment)
+        poses = np.column_stack([info["position"] // 3, info["heading"] // 20])
+        order = np.argsort(info["left"], kind="stable")
+        _, first = np.unique(poses[order], axis=0, return_index=True)
+        best = np.resize(order[np.sort(first)], beam)  # again from the best one if there are too few
+        lanes = np.repeat(best, len(choices))
+        scripts = [scripts[i] for i in best]
+        state = type(moment.state)(*(tf.gather(x, lanes) for x in moment.state))
+        moment = moment._replace(state=state, time=tf.gather(moment.time, lanes))
+    raise AssertionError("no way was found")

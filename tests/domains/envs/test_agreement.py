@@ -13,7 +13,7 @@ import tensorflow as tf
 gymnasium = pytest.importorskip("gymnasium")
 
 import tfsm_envs  # noqa: E402, F401
-from tests.domains.envs.players import guided, played, scripted  # noqa: E402
+from tests.domains.envs.players import played, scripted, searched  # noqa: E402
 from tests.domains.hardmaze.mazes import ROOM_FILE  # noqa: E402
 from tests.domains.pixelmaze.scripted import Scripted  # noqa: E402
 from tests.domains.pixelmaze.test_domains import actions_of, genomes_of, moves_of, tiny  # noqa: E402
@@ -69,16 +69,18 @@ def test_an_episode_is_over_where_the_goal_is_first_in_reach(tmp_path: Path) -> 
 
 
 def test_whoever_knows_the_way_earns_the_registered_threshold() -> None:
-    env = gymnasium.make("tfsm/HardMaze-v0")
+    env: Any = gymnasium.make("tfsm/HardMaze-v0")
     assert env.spec is not None
-    episode = played(env, guided(HardMaze().way))
+    script = searched(env.unwrapped._world)
+    episode = played(env, scripted(script, None))
     assert episode.terminated
+    assert len(episode.rewards) == len(script)
     assert episode.infos[-1]["solved"]
     threshold = env.spec.reward_threshold
     assert threshold is not None
     assert threshold <= episode.total < threshold + 10.5
-    # A decision before, the goal was not in reach, and the threshold not earned.
-    assert episode.total - episode.rewards[-1] < threshold
+    # A decision before, the goal was not in reach: the way there is no shorter than the straight line.
+    assert episode.infos[-2]["left"] >= HardMaze().place.reach
 
 
 @pytest.mark.parametrize("scoring", ["touched", "progress"])
@@ -117,7 +119,7 @@ def test_whoever_walks_the_path_earns_the_registered_threshold() -> None:
     ids=["topdown", "first-person"],
 )
 def test_a_network_walks_as_in_the_domain(domain: Any, name: str) -> None:
-    """Shown what the docstring says is its input, it decides the same, and so sees the same to the last bit."""
+    """Shown what the docstring says is its input, it decides the same, and so sees the same gray levels."""
     env = gymnasium.make(name)
     times = env.spec.max_episode_steps if env.spec is not None else None
     network = Network(tiny(times))  # type: ignore[arg-type]
@@ -136,7 +138,9 @@ def test_a_network_walks_as_in_the_domain(domain: Any, name: str) -> None:
             return int(outputs.numpy()[lane].argmax())
 
         episode = played(env, decide)
-        np.testing.assert_array_equal(np.array(episode.seen[:-1], np.float32) / 255, inputs[lane, 0])
+        # Compiled, a division by a constant may be a product with its inverse, which changes the last bit.
+        np.testing.assert_array_equal(episode.seen[:-1], np.rint(255 * inputs[lane, 0]))
+        np.testing.assert_allclose(np.array(episode.seen[:-1], np.float32) / 255, inputs[lane, 0], rtol=2e-7)
         assert episode.total == evaluated.fitness[lane] - 1.0
         np.testing.assert_array_equal(episode.infos[-1]["position"].astype(np.float32), evaluated.behavior[lane])
         assert episode.terminated == bool(evaluated.solved[lane])

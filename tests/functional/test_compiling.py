@@ -1,0 +1,94 @@
+"""How often something is compiled, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import keras
+import numpy as np
+import pytest
+
+from tests.functional.networks import linear, normal, pictures
+from tfsm import functional
+from tfsm.functional.kept import lanes_of
+from tfsm.functional.recent import MOST, Recent
+
+X = normal(6, 3)
+
+
+@pytest.fixture
+def model() -> keras.Model:
+    return linear(2)
+
+
+@contextmanager
+def compiling(model: keras.Model, times: int) -> Iterator[None]:
+    """Say how often something is compiled within."""
+    before = lanes_of(model).functions.made
+    yield
+    assert lanes_of(model).functions.made - before == times
+
+
+def test_widths_are_powers_of_two(model: keras.Model) -> None:
+    with compiling(model, 1):
+        for count in (5, 8, 7, 6, 5):
+            functional.mutate(model, normal(count, 6), X, "control")
+    with compiling(model, 1):
+        functional.mutate(model, normal(1, 6), X, "control")
+        functional.mutate(model, normal(6), X, "control")
+        functional.mutate(model, normal(2, 6), X, "control")
+    with compiling(model, 2):  # 256 at a time, and what is left over
+        functional.mutate(model, normal(600, 6), X, "control")
+        functional.mutate(model, normal(256, 6), X, "control")
+        functional.mutate(model, normal(100, 6), X, "control")
+
+
+def test_a_plain_graph_leaves_the_width_open() -> None:
+    model = pictures()
+    size = functional.initial(model, 1).shape[1]
+    with compiling(model, 1):
+        for count in (1, 3, 5):
+            functional.mutate(model, normal(count, size), normal(2, 6, 6, 1), "control")
+
+
+def test_numbers_and_seeds_are_arguments_shapes_and_operators_are_not(model: keras.Model) -> None:
+    genomes = normal(2, 6)
+    with compiling(model, 1):
+        for intensity, seed in ((0.1, 0), (2, 7), (np.float32(0.3), 2**60)):
+            functional.mutate(model, genomes, X * intensity, "control", intensity, seed)
+    with compiling(model, 1):
+        functional.mutate(model, genomes, X[:4], "control")
+    with compiling(model, 1):
+        functional.outputs(model, genomes, X)
+        functional.divergence(model, genomes, genomes, X.astype(np.float64))
+        functional.divergence(model, genomes[0], genomes, X[::-1])
+
+
+def test_another_choice_of_what_is_trainable_is_another_network() -> None:
+    kl = keras.layers
+    model = keras.Sequential([keras.Input((3,)), kl.Dense(2), kl.Dense(1)])
+    first = lanes_of(model)
+    assert lanes_of(model) is first
+    model.layers[0].trainable = False
+    assert lanes_of(model) is not first
+    assert lanes_of(model).network.size == 3
+
+
+def test_what_was_not_used_for_long_is_forgotten() -> None:
+    recent = Recent()
+    for i in range(MOST):
+        assert recent.get(i, lambda i=i: -i) == -i  # type: ignore[misc]
+    assert recent.get(0, lambda: 99) == 0
+    assert recent.get("new", lambda: 5) == 5
+    assert len(recent) == MOST
+    assert recent.get(0, lambda: 99) == 0
+    assert recent.get(1, lambda: 99) == 99, "the one that was used before all others"
+    assert recent.made == MOST + 2
+
+
+def test_what_cannot_be_made_is_tried_again() -> None:
+    recent = Recent()
+    with pytest.raises(ZeroDivisionError):
+        recent.get("key", lambda: 1 // 0)
+    assert recent.get("key", lambda: 2) == 2
