@@ -43,6 +43,8 @@ class Evaluation(NamedTuple):
     """`[B, D]`: what the individual did, as `D` numbers."""
     experience: Nest = ()
     """What each individual saw, compactly: tensors `[B, ...]`, or `()` where all see the same."""
+    cases: Tensor = ()
+    """`[B, C]`: how well it did in each of `C` cases, higher is better; `()` where a domain does not say."""
 
 
 class Choice(NamedTuple):
@@ -59,7 +61,10 @@ class Mutation(Protocol):
     Written for one genome: the engine maps it over a batch. An operator made of functions that broadcast over
     leading axes (all of `tfsm.kernels` do) sets `batched = True` and gets `[B, ...]` at once, which is faster.
     Randomness comes from `seed` alone. An operator that differentiates the network says so by `needs_gradient = True`;
-    a network without a gradient is then refused before the run.
+    a network without a gradient is then refused before the run. One that recombines says so by `mates = True`, and is
+    given a second parent by the keywords `mate`, and `mate_experience` for what that one saw.
+
+    `intensity` is one number; a batched operator gets `[B, 1]` where individuals have their own.
     """
 
     batched: ClassVar[bool] = False
@@ -187,7 +192,80 @@ class Selection(Protocol):
         ...
 
 
+class Population(NamedTuple):
+    """What a scheme that looks at more than fitness is shown of `B` populations."""
+
+    fitness: Tensor
+    """`[B, N]`; minus infinity where nobody is, or somebody broken."""
+    behavior: Tensor
+    """`[B, N, D]`; `[B, 0, D]` unless the scheme needs it. So are cases."""
+    cases: Tensor
+    """`[B, N, C]`"""
+    memory: Nest
+    """What the scheme remembers: tensors `[B, ...]`."""
+
+
+class Newcomer(NamedTuple):
+    """Somebody who was just evaluated, in each of `B` populations."""
+
+    fitness: Tensor
+    """`[B]`; minus infinity: broken."""
+    behavior: Tensor
+    """`[B, D]`"""
+    cases: Tensor
+    """`[B, C]`"""
+    slot: Tensor
+    """`[B]`: the place that was chosen for it. Of the first ones: 0, 1, and so on."""
+
+
+class Admission(NamedTuple):
+    """Whether somebody enters a population, and where."""
+
+    slot: Tensor
+    """`[B]`: whose place it takes."""
+    enters: Tensor
+    """`[B]`, bool. Nobody broken enters, whatever is said here."""
+    memory: Nest
+    """What the scheme remembers from now on."""
+
+
+class Surroundings(NamedTuple):
+    """What a scheme is told before the runs."""
+
+    domain: str
+    """The domain's name, for messages."""
+    population: int
+    """N."""
+    behavior: int
+    """D."""
+    cases: int
+    """C; 0: the domain reports none."""
+    bounds: tuple[tuple[float, float], ...] | None
+    """The least and the most that each number of a behavior can be, if the domain says so."""
+
+
+@runtime_checkable
+class Surveying(Protocol):
+    """A selection scheme that looks at more than fitness, or remembers; always for `B` populations at once."""
+
+    needs: ClassVar[tuple[str, ...]]
+    """What is to be kept of individuals for it to see: `behavior`, `cases`."""
+
+    def memory(self, surroundings: Surroundings) -> Nest:
+        """Return what one run's memory is at first: tensors without an axis for runs; or say why it cannot work."""
+        ...
+
+    def select(self, population: Population, seed: Tensor) -> Choice:
+        """Choose the parent, and a place for the child, with seeds `[B, 2]`."""
+        ...
+
+    def admit(self, population: Population, newcomer: Newcomer, seed: Tensor) -> Admission:
+        """Let a child in or not, and remember what is worth it."""
+        ...
+
+
 __all__ = [
+    "Admission",
     "Child",
     "Choice",
     "Domain",
@@ -198,8 +276,12 @@ __all__ = [
     "Mapped",
     "Mutation",
     "Nest",
+    "Newcomer",
+    "Population",
     "Reusable",
     "Scored",
     "Selection",
+    "Surroundings",
+    "Surveying",
     "Tensor",
 ]

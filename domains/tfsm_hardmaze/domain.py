@@ -48,6 +48,12 @@ class HardMaze(HardMazeOptions):
         object.__setattr__(self, "way", breadcrumbs(place))
         object.__setattr__(self, "_rolls", WeakKeyDictionary())
 
+    @property
+    def behavior_bounds(self) -> tuple[tuple[float, float], ...]:
+        """The rectangle around all walls."""
+        x, y = (np.ravel([[wall[i], wall[i + 2]] for wall in self.place.walls]) for i in (0, 1))
+        return (float(x.min()), float(x.max())), (float(y.min()), float(y.max()))
+
     def files(self) -> dict[str, Path]:
         """Return the maze file, if it is the user's own."""
         return {} if self.maze is None else {"maze": Path(self.maze).expanduser()}

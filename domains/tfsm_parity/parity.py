@@ -25,6 +25,11 @@ class Parity(ParityOptions):
     compiled: ClassVar[bool] = True
     performance_name: ClassVar[str] = "sequences right"
 
+    @property
+    def behavior_bounds(self) -> tuple[tuple[float, float], ...]:
+        """Probabilities, one for each sequence."""
+        return ((0.0, 1.0),) * 2**self.bits
+
     def network(self) -> keras.Model:
         """Return the paper's network: two tanh layers of 20 recurrent units and, here, a softmax over two classes."""
         layers = keras.layers
@@ -46,8 +51,9 @@ class Parity(ParityOptions):
         right = tf.where(odd, p_odd > p_even, p_even > p_odd)
         # A maximum may swallow NaN on some devices; a broken network must stay broken.
         finite = tf.reduce_all(tf.math.is_finite(rows), axis=[1, 2])
-        fitness = tf.where(finite, tf.reduce_mean(tf.math.log(likelihood), axis=-1), float("nan"))
-        return Evaluation(fitness, tf.reduce_all(right, axis=-1), p_odd)
+        cases = tf.math.log(likelihood)
+        fitness = tf.where(finite, tf.reduce_mean(cases, axis=-1), float("nan"))
+        return Evaluation(fitness, tf.reduce_all(right, axis=-1), p_odd, cases=cases)
 
     def performance(self, evaluation: Evaluation) -> Tensor:
         """Return how many sequences are classified right."""

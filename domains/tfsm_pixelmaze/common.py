@@ -32,6 +32,11 @@ class PixelMaze:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def behavior_bounds(self) -> tuple[tuple[float, float], ...]:
+        """The whole map."""
+        return (0.0, float(self.layout.width)), (0.0, float(self.layout.height))
+
     def files(self) -> dict[str, Path]:
         """Return the maze file, if it is the user's own."""
         maze = self.options.maze

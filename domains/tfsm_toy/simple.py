@@ -38,8 +38,10 @@ class Simple(SimpleOptions):
         """Return minus the squared error, averaged over the pairs."""
         targets = tf.constant(self.pairs, genomes.dtype)
         rows = network.rows(genomes, targets[None])  # [B, I, 2]
-        error = tf.reduce_mean(tf.reduce_sum(tf.square(rows - targets), axis=-1), axis=-1)
-        return Evaluation(-error, error < self.tolerance, tf.reshape(rows, [-1, 2 * len(self.pairs)]))
+        errors = tf.reduce_sum(tf.square(rows - targets), axis=-1)  # [B, I]
+        error = tf.reduce_mean(errors, axis=-1)
+        behavior = tf.reshape(rows, [-1, 2 * len(self.pairs)])
+        return Evaluation(-error, error < self.tolerance, behavior, cases=-errors)
 
     def observe(self, experience: Nest) -> Nest:
         """Return the pairs' inputs, which everybody sees."""

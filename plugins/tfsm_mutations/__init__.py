@@ -54,6 +54,12 @@ def _beyond(registry: Registry) -> None:
         description="noise divided by the root mean square output gradient; never washes out, cheap for many outputs",
         options=options.RmsOptions,
     )
+    registry.add(
+        "safe-crossover",
+        "tfsm_mutations.crossover:SafeCrossover",
+        description="weights of a second parent, as far as the outputs stay within a divergence of one of the two",
+        options=options.CrossoverOptions,
+    )
     rescaled = {
         "sm-g-sum+r": ("SumRescaled", options.SumRescaledOptions),
         "sm-g-abs+r": ("AbsRescaled", options.AbsRescaledOptions),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 from typing_extensions import Doc
 
 
@@ -44,6 +44,13 @@ class GradientOptions(GuardOptions):
     """Options of all SM-G variants."""
 
     max_change: Annotated[float | None, Gt(0), Doc("most that one weight may change; none: no limit")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossoverOptions(RescaleOptions):
+    """Options of the safe crossover."""
+
+    share: Annotated[float, Gt(0), Le(1), Doc("share of the weights that the second parent is asked for")] = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ import tensorflow as tf
 
 from tfsm.contracts import Child, Nest, Tensor
 from tfsm.kernels.divergence import divergence
-from tfsm.kernels.line_search import search
+from tfsm.kernels.line_search import Found, search
 from tfsm.kernels.noise import split
 from tfsm.kernels.sampling import sample_experiences
 from tfsm.models.network import Network
@@ -48,11 +49,19 @@ def rescaled(
     def measure(magnitude: Tensor) -> Tensor:
         return scale * divergence(before, network.rows(parent + magnitude[:, None] * direction, seen))
 
-    intensity = tf.cast(intensity, parent.dtype)
-    start = tf.fill(tf.shape(parent)[:1], tf.sqrt(intensity))
-    found = search(measure, intensity, start, tolerance=options.tolerance, max_steps=options.max_steps)
-    diagnostics = {
+    found = sought(options, measure, parent, intensity)
+    return Child(parent + found.magnitude[:, None] * direction, told(found))
+
+
+def sought(options: RescaleOptions, measure: Callable[[Tensor], Tensor], parent: Tensor, intensity: Tensor) -> Found:
+    """Search for the magnitudes `[B]` that measure as much as `intensity`, one number or `[B, 1]`."""
+    wanted = tf.broadcast_to(tf.reshape(tf.cast(intensity, parent.dtype), [-1]), tf.shape(parent)[:1])
+    return search(measure, wanted, tf.sqrt(wanted), tolerance=options.tolerance, max_steps=options.max_steps)
+
+
+def told(found: Found) -> dict[str, Tensor]:
+    """Return what a search has to say, for the log."""
+    return {
         "search_steps": tf.cast(found.steps, tf.float32),
         "unreached": tf.cast(~found.reached, tf.float32),
     }
-    return Child(parent + found.magnitude[:, None] * direction, diagnostics)

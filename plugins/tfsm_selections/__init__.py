@@ -1,10 +1,10 @@
-"""The paper's two selection schemes, registered as a plugin like anybody's."""
+"""The paper's two selection schemes and some beyond it, registered as a plugin like anybody's."""
 
 from __future__ import annotations
 
 from tfsm import hookimpl
 from tfsm.registry import Registry
-from tfsm_selections.options import HillClimberOptions, TournamentOptions
+from tfsm_selections import options
 
 
 @hookimpl
@@ -14,11 +14,41 @@ def tfsm_register_selections(registry: Registry) -> None:
         "tournament",
         "tfsm_selections.tournament:Tournament",
         description="steady state: the best of a few breeds, the worst of a few leaves, the child always enters",
-        options=TournamentOptions,
+        options=options.TournamentOptions,
     )
     registry.add(
         "hill-climber",
         "tfsm_selections.hill_climber:HillClimber",
         description="one champion, replaced only by a child that is better",
-        options=HillClimberOptions,
+        options=options.HillClimberOptions,
+    )
+    registry.add(
+        "truncation",
+        "tfsm_selections.truncation:Truncation",
+        description="generations: the best breed, all others leave, and the very best stay",
+        options=options.TruncationOptions,
+    )
+    registry.add(
+        "novelty",
+        "tfsm_selections.novelty:Novelty",
+        description="whoever does what nobody else does breeds, whatever it is worth",
+        options=options.NoveltyOptions,
+    )
+    registry.add(
+        "map-elites",
+        "tfsm_selections.map_elites:MapElites",
+        description="the best of every kind of behavior is kept, and anybody of them breeds",
+        options=options.MapElitesOptions,
+    )
+    registry.add(
+        "lexicase",
+        "tfsm_selections.lexicase:Lexicase",
+        description="whoever is best in one case after the other, in random order, breeds",
+        options=options.LexicaseOptions,
+    )
+    registry.add(
+        "random",
+        "tfsm_selections.drift:Drift",
+        description="drift: anybody breeds, anybody leaves; what mutation does without selection",
+        options=options.RandomOptions,
     )

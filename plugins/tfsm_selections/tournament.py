@@ -8,7 +8,8 @@ from typing import ClassVar
 import tensorflow as tf
 
 from tfsm.contracts import Choice, Tensor
-from tfsm.kernels.noise import distinct_integers, split
+from tfsm.kernels.noise import split
+from tfsm_selections.contests import contest
 from tfsm_selections.options import TournamentOptions
 
 
@@ -26,15 +27,14 @@ class Tournament(TournamentOptions):
         """Choose from populations `[B, N]`."""
         parent_seed, removal_seed = split(seed, 2)
         population = fitness.shape[-1]
-        contest = distinct_integers(parent_seed, self.size, population)  # [B, size]
-        rivals = tf.gather(fitness, contest, batch_dims=1)
-        parent = tf.gather(contest, tf.argmax(rivals, axis=-1), batch_dims=1)
+
+        def score(rivals: Tensor) -> Tensor:
+            return tf.gather(fitness, rivals, batch_dims=1)
+
+        parent, replaced = contest(score, population, self.size, parent_seed)
         if self.removal == "fresh":
-            contest = distinct_integers(removal_seed, self.size, population)
-            rivals = tf.gather(fitness, contest, batch_dims=1)
-        # Among equals the later one leaves.
-        last_worst = self.size - 1 - tf.argmin(rivals[..., ::-1], axis=-1)
-        return Choice(parent, tf.gather(contest, last_worst, batch_dims=1))
+            _, replaced = contest(score, population, self.size, removal_seed)
+        return Choice(parent, replaced)
 
     def accepts(self, child: Tensor, replaced: Tensor) -> Tensor:
         """Let every child in."""

@@ -60,6 +60,7 @@ def make_engine(
     runs: int = 2,
     seed: int = 0,
     one_by_one: bool = False,
+    adaptation: Any = None,
     **plan: Any,
 ) -> Engine:
     """Return an engine for a small domain."""
@@ -75,6 +76,7 @@ def make_engine(
         initial=Initial("normal", 1.0),
         seed=seed,
         plan=replace(make_plan(network, runs=runs, population=population, **plan), one_by_one=one_by_one),
+        adaptation=adaptation,
     )
 
 

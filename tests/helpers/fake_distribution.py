@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from textwrap import dedent
+from typing import NamedTuple
 
 
 def registering(*names: str, kind: str = "mutation", target: str = "fake_parts:Part", extra: str = "") -> str:
@@ -17,6 +21,30 @@ def registering(*names: str, kind: str = "mutation", target: str = "fake_parts:P
     lines = ["from tfsm import hookimpl", "@hookimpl", f"def tfsm_register_{kind}s(registry):"]
     lines += [f"    registry.add({name!r}, {target!r}, description='the fake {name}')" for name in names]
     return "\n".join([*lines, f"    {extra or 'pass'}", ""])
+
+
+_SEVERAL = """
+import contextlib, io, json, sys
+from tfsm.cli.main import main
+found = []
+for line in json.loads(sys.argv[1]):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main(line)
+        except SystemExit as exit_:
+            code = exit_.code
+    found.append([int(code or 0), out.getvalue(), err.getvalue()])
+print(json.dumps(found))
+"""
+
+
+class Ended(NamedTuple):
+    """What came of a command."""
+
+    code: int
+    out: str
+    err: str
 
 
 @dataclass(frozen=True)
@@ -42,6 +70,31 @@ class FakeSite:
             lines.append(f"{plugin} = {module}")
         (info / "entry_points.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
         return tuple(Distribution.at(info).entry_points)
+
+    def install_source(self, folder: Path) -> None:
+        """Copy a package in src layout to where it is found, and write what pip would write about it."""
+        project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        shutil.copytree(folder / "src", self.root, dirs_exist_ok=True)
+        info = self.root / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+        info.mkdir()
+        metadata = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+        (info / "METADATA").write_text(metadata, encoding="utf-8")
+        points = [f"{name} = {target}" for name, target in project["entry-points"]["tfsm"].items()]
+        (info / "entry_points.txt").write_text("\n".join(["[tfsm]", *points, ""]), encoding="utf-8")
+
+    def commands(self, *lines: Sequence[str], timeout: int = 600) -> list[Ended]:
+        """Run several command lines one after another in one process, because importing TensorFlow takes long."""
+        ended = subprocess.run(
+            [sys.executable, "-c", _SEVERAL, json.dumps([list(line) for line in lines])],
+            env=self.environ(),
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr
+        return [Ended(*found) for found in json.loads(ended.stdout)]
 
     def environ(self, **variables: str) -> dict[str, str]:
         """Return an environment that sees the folder and none of the caller's settings."""

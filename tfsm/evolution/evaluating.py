@@ -74,7 +74,13 @@ class Evaluator:
             if tensor.shape.rank != rank or not lanes.is_compatible_with(tensor.shape[:1]):
                 expected = "[B]" if rank == 1 else "[B, D]"
                 raise TfsmError(f"{name}.evaluate returned {what} of shape {tensor.shape}, expected {expected}")
-        return Evaluation(fitness, solved, behavior, tf.nest.map_structure(tf.convert_to_tensor, found.experience))
+        cases = found.cases
+        if not isinstance(cases, tuple):
+            cases = tf.cast(cases, tf.float32)
+            if cases.shape.rank != 2 or not lanes.is_compatible_with(cases.shape[:1]):
+                raise TfsmError(f"{name}.evaluate returned cases of shape {cases.shape}, expected [B, C]")
+        seen = tf.nest.map_structure(tf.convert_to_tensor, found.experience)
+        return Evaluation(fitness, solved, behavior, seen, cases)
 
 
 class Trial:

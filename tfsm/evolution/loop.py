@@ -71,7 +71,7 @@ class Loop:
         engine, state = self._engine, self._engine.state
         engine.reset(first)
         ended: set[int] = set()
-        population = min(state.population, self._budget)
+        population = min(engine.selector.beginners, self._budget)
         spent = 0
         while len(ended) < count:
             starting = spent < population
@@ -190,7 +190,7 @@ class Loop:
         solved = self._engine.state.solved.numpy()[:count]
         for lane in np.flatnonzero(~healthy & ~solved):
             raise TfsmError(
-                f"run {first + lane}: none of the {self._engine.state.population} initial networks has a finite "
+                f"run {first + lane}: none of the {self._engine.selector.beginners} initial networks has a finite "
                 "fitness; their outputs are NaN or infinite"
             )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from tfsm.contracts import Child, Choice, Mutation, Nest, Selection, Tensor
+from tfsm.errors import TfsmError
 from tfsm.kernels.frames import dense
 from tfsm.models.network import Network
 
@@ -15,20 +16,62 @@ LANES_AT_ONCE = 2
 """Lanes that may be on their way at once where they are taken one by one; more would take more memory."""
 
 
+class Mates(NamedTuple):
+    """The second parents, for an operator that recombines."""
+
+    genomes: Tensor
+    """`[B, P]`"""
+    experience: Nest
+    """`[B, I, ...]`, or `[1, I, ...]` where all see the same."""
+
+
+def recombines(mutation: Mutation) -> bool:
+    """Say whether an operator needs a second parent."""
+    return bool(getattr(mutation, "mates", False))
+
+
 def mutated(
-    mutation: Mutation, network: Network, parents: Tensor, experience: Nest, intensity: Tensor, seed: Tensor
+    mutation: Mutation,
+    network: Network,
+    parents: Tensor,
+    experience: Nest,
+    intensity: Tensor,
+    seed: Tensor,
+    mates: Mates | None = None,
 ) -> Child:
-    """Mutate parents `[B, P]` that saw `[B, I, ...]` (or `[1, I, ...]`) with seeds `[B, 2]`."""
+    """Mutate parents `[B, P]` that saw `[B, I, ...]` (or `[1, I, ...]`) with seeds `[B, 2]`.
+
+    Args:
+        mutation: the operator.
+        network: the network.
+        parents: `[B, P]`.
+        experience: what they saw.
+        intensity: one number, or `[B, 1]` where each has its own.
+        seed: `[B, 2]`.
+        mates: whom an operator that recombines is given besides.
+    """
+    if recombines(mutation) and mates is None:
+        raise TfsmError(
+            f"the operator {type(mutation).__name__} recombines two parents, and here is only one: it works within "
+            "`tfsm run`, `tfsm compare` and `tfsm.evolve`"
+        )
     if getattr(mutation, "batched", False):
-        return as_child(mutation(network, parents, experience, intensity, seed))
+        more = {} if mates is None else {"mate": mates.genomes, "mate_experience": mates.experience}
+        return as_child(mutation(network, parents, experience, intensity, seed, **more))
     lanes = parents.shape[0] or tf.shape(parents)[0]
-    wide = tf.nest.map_structure(lambda x: tf.repeat(x, lanes, axis=0) if x.shape[0] == 1 else x, dense(experience))
 
-    def one(arguments: tuple[Tensor, Nest, Tensor]) -> Child:
-        parent, seen, own_seed = arguments
-        return as_child(mutation(network, parent, seen, intensity, own_seed))
+    def wide(nest: Nest) -> Nest:
+        return tf.nest.map_structure(lambda x: tf.repeat(x, lanes, axis=0) if x.shape[0] == 1 else x, dense(nest))
 
-    return Child(*tf.vectorized_map(one, (parents, wide, seed)))
+    own = tf.broadcast_to(tf.reshape(intensity, [-1]), [lanes])
+
+    def one(arguments: tuple[Any, ...]) -> Child:
+        parent, seen, strength, own_seed, *second = arguments
+        more = {"mate": second[0], "mate_experience": second[1]} if second else {}
+        return as_child(mutation(network, parent, seen, strength, own_seed, **more))
+
+    second = () if mates is None else (mates.genomes, wide(mates.experience))
+    return Child(*tf.vectorized_map(one, (parents, wide(experience), own, seed, *second)))
 
 
 def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:

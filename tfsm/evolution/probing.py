@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfsm.contracts import Child, Domain, Mutation, Nest, Tensor
+from tfsm.contracts import Domain, Mutation, Nest, Tensor
+from tfsm.evolution.breeding import Brood, Couple
 from tfsm.evolution.mapping import one_by_one
 from tfsm.evolution.plan import Plan
 from tfsm.evolution.state import State
@@ -38,7 +39,7 @@ class Probe:
         mutation: the operator.
         plan: how to compile.
         state: the populations.
-        draw: from lanes `[W]` and evaluation numbers `[W]` to the parents' slots `[W]` and seeds `[W, 2]`.
+        draw: from lanes `[W]` and evaluation numbers `[W]` to the parents' slots and seeds `[W, 2]`.
         children: from lanes, slots and seeds to parents, what they saw, and a child of each.
     """
 
@@ -50,8 +51,8 @@ class Probe:
         plan: Plan,
         state: State,
         *,
-        draw: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
-        children: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Nest, Child]],
+        draw: Callable[[Tensor, Tensor], tuple[Couple, Tensor]],
+        children: Callable[[Tensor, Couple, Tensor], Brood],
     ) -> None:
         self._network, self._domain, self._state = network, domain, state
         self._draw, self._children = draw, children
@@ -73,14 +74,14 @@ class Probe:
         """
         evaluations = self._state.evaluations.sparse_read(lanes)
 
-        def drawn(i: Tensor) -> tuple[Tensor, Tensor]:
+        def drawn(i: Tensor) -> tuple[Couple, Tensor]:
             # Evaluation numbers below zero are never run, so these children are nobody's.
             return self._draw(lanes, -1 - (MOST * evaluations + i))
 
         def diverged(i: Tensor) -> Tensor:
-            parents, experience, child = self._children(lanes, *drawn(i))
+            brood = self._children(lanes, *drawn(i))
             # One function called twice, so that equal genomes have equal outputs to the last digit.
-            return divergence(self._rows(parents, experience), self._rows(child.genome, experience))
+            return divergence(*(self._rows(own, brood.experience) for own in (brood.parents, brood.child.genome)))
 
         # A loop and not a row of copies, which would take as many times as long to trace.
         found = tf.map_fn(
@@ -91,12 +92,12 @@ class Probe:
         )
         return tf.transpose(found), self._sensitivities(lanes, *drawn(tf.constant(0)))
 
-    def _sensitivities(self, lanes: Tensor, slots: Tensor, seed: Tensor) -> Tensor:
+    def _sensitivities(self, lanes: Tensor, couple: Couple, seed: Tensor) -> Tensor:
         if not callable(self._sensitivity):
             return tf.zeros([lanes.shape[0], 0], self._network.dtype)
         if self._state.measured.shape[0]:  # kept, and measured for the first child at the latest
-            return self._state.sensitivity.gather_nd(tf.stack([lanes, slots], axis=-1))
-        return self._measure(*self._state.individuals(lanes, slots), seed)
+            return self._state.sensitivity.gather_nd(tf.stack([lanes, couple.parent], axis=-1))
+        return self._measure(*self._state.individuals(lanes, couple.parent), seed)
 
     def _answers(self, genomes: Tensor, experience: Nest) -> Tensor:
         return self._network.rows(genomes, self._domain.observe(experience))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from tfsm.contracts import Evaluation, Nest, Tensor
+from tfsm.contracts import Evaluation, Nest, Population, Tensor
 
 TALLIES = ("children", "better", "neutral", "broken")
 
@@ -24,6 +24,8 @@ class State:
         diagnostics: the names of what the operator reports.
         reuse: whether to keep each individual's sensitivity.
         behavior: whether to keep what each individual did.
+        cases: whether to keep how well it did in each case.
+        memory: what the selection scheme remembers of one run at first.
     """
 
     def __init__(
@@ -37,6 +39,8 @@ class State:
         *,
         reuse: bool = False,
         behavior: bool = False,
+        cases: bool = False,
+        memory: Nest = (),
     ) -> None:
         def variable(shape: Sequence[int], kind: tf.DType) -> tf.Variable:
             return tf.Variable(tf.zeros(shape, kind), trainable=False)
@@ -49,6 +53,14 @@ class State:
         )
         told = [runs, population] if behavior else [0, 0]
         self.behavior = variable([*told, *template.behavior.shape], template.behavior.dtype)
+        reported = [runs, population, *template.cases.shape] if cases else [0, 0, 0]
+        self.cases = variable(reported, tf.float32)
+        self._first_memory = memory
+        self.memory: Nest = tf.nest.map_structure(lambda x: variable([runs, *x.shape], x.dtype), memory)
+        self.strength = variable([runs, population], tf.float32)
+        """How many times the intensity each individual's children get, where intensities adapt."""
+        self.control = variable([runs], tf.float32)
+        """How many times the intensity all children of a run get."""
         kept = [runs, population] if reuse else [0, 0]
         self.sensitivity = variable([*kept, size], dtype)
         self.measured = variable(kept, tf.bool)
@@ -64,8 +76,9 @@ class State:
     @property
     def size_bytes(self) -> int:
         """What all of it takes."""
-        tables = [self.genomes, self.fitness, self.behavior, self.sensitivity, self.measured, self.champion]
-        return sum(v.shape.num_elements() * v.dtype.size for v in [*tables, *tf.nest.flatten(self.experience)])
+        tables = [self.genomes, self.fitness, self.behavior, self.cases, self.sensitivity, self.measured, self.champion]
+        tables += tf.nest.flatten((self.experience, self.memory))
+        return sum(v.shape.num_elements() * v.dtype.size for v in tables)
 
     def clear(self) -> None:
         """Forget everything, ready for another group of runs."""
@@ -74,6 +87,11 @@ class State:
         self.solved.assign(tf.zeros_like(self.solved))
         self.evaluations.assign(tf.zeros_like(self.evaluations))
         self.measured.assign(tf.zeros_like(self.measured))
+        for table in (self.strength, self.control):
+            table.assign(tf.ones_like(table))
+        tf.nest.map_structure(
+            lambda v, first: v.assign(tf.broadcast_to(first, v.shape)), self.memory, self._first_memory
+        )
         self.clear_tallies()
 
     def clear_tallies(self) -> None:
@@ -90,6 +108,18 @@ class State:
         medians[known] = np.nanmedian(finite[known], axis=1)
         self.baseline.assign(medians)
 
+    def view(self, lanes: Tensor, needs: Collection[str] = ()) -> Population:
+        """Return what a selection scheme sees of these runs, of behavior and cases only what it needs."""
+
+        def kept(table: tf.Variable, name: str) -> Tensor:
+            if name in needs:
+                return table.sparse_read(lanes)
+            return tf.zeros([lanes.shape[0] or tf.shape(lanes)[0], 0, table.shape[-1]], table.dtype)
+
+        memory = tf.nest.map_structure(lambda v: v.sparse_read(lanes), self.memory)
+        fitness = self.fitness.sparse_read(lanes)
+        return Population(fitness, kept(self.behavior, "behavior"), kept(self.cases, "cases"), memory)
+
     def individuals(self, lanes: Tensor, slots: Tensor) -> tuple[Tensor, Nest]:
         """Return the genomes `[W, P]` and experience `[W, ...]` of one individual of each run."""
         place = tf.stack([lanes, slots], axis=-1)
@@ -102,6 +132,8 @@ class State:
         self.fitness.scatter_nd_update(place, found.fitness)
         if self.behavior.shape[0]:
             self.behavior.scatter_nd_update(place, found.behavior)
+        if self.cases.shape[0]:
+            self.cases.scatter_nd_update(place, found.cases)
         if self.measured.shape[0]:
             self.measured.scatter_nd_update(place, tf.zeros_like(slots, tf.bool))
         tf.nest.map_structure(lambda v, new: v.scatter_nd_update(place, new), self.experience, found.experience)

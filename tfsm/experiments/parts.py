@@ -7,8 +7,9 @@ from typing import Any
 
 import keras
 
-from tfsm.contracts import Domain, Mutation, Selection
+from tfsm.contracts import Domain, Mutation, Selection, Surveying
 from tfsm.errors import TfsmError
+from tfsm.evolution.adapting import Adaptation
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluating import Trial
 from tfsm.evolution.initial import Initial
@@ -29,7 +30,7 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
     """Return an engine for these settings; a model of the user's own takes the place of any other."""
     domain: Domain = build_part(plugins.domains[settings.domain], settings.domain_options)
     mutation: Mutation = build_part(plugins.mutations[settings.mutation], settings.mutation_options)
-    selection: Selection = build_part(plugins.selections[settings.selection], settings.selection_options)
+    selection: Selection | Surveying = build_part(plugins.selections[settings.selection], settings.selection_options)
     initial = Initial(settings.init, settings.init_scale)
     network = _network(settings, _model(settings, domain, model), initial)
     trial = Trial(domain, network)
@@ -53,6 +54,7 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
         initial=initial,
         seed=settings.seed,
         plan=plan,
+        adaptation=Adaptation(settings.adapt, settings.adapt_rate, settings.target_divergence or 0.0),
     )
 
 

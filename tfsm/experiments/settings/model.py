@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
+Adapt: TypeAlias = Literal["none", "self", "divergence"]
 Init: TypeAlias = Literal["xavier-normal", "xavier-uniform", "xavier-biased", "normal", "uniform", "model"]
 
 
@@ -23,6 +24,9 @@ class Settings:
     init: Init
     init_scale: float | None
     log_every: int
+    adapt: Adapt = "none"
+    adapt_rate: float = 0.2
+    target_divergence: float | None = None
     model: str | None = None
     trust_model: bool = False
     mutated_layers: tuple[str, ...] = ()

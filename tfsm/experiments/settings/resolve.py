@@ -14,7 +14,13 @@ from tfsm.experiments.settings.engine_options import ENGINE_KEYS, EngineOptions
 from tfsm.experiments.settings.files import config_files
 from tfsm.experiments.settings.layers import Given, Layer, engine_layer, options_layer, run_layer
 from tfsm.experiments.settings.model import Resolved, Settings
-from tfsm.experiments.settings.rules import check_model_settings, check_together, fit_population, start_from_file
+from tfsm.experiments.settings.rules import (
+    check_adaptation,
+    check_model_settings,
+    check_together,
+    fit_population,
+    start_from_file,
+)
 from tfsm.experiments.settings.run_options import RUN_KEYS, RunOptions
 from tfsm.experiments.settings.strict import NoOptions, option_names
 from tfsm.options import describe, validate
@@ -84,6 +90,7 @@ def resolve(
     fit_population(values, sources, run, chosen["selection"])
     start_from_file(values, sources, run)
     check_model_settings(values, sources)
+    check_adaptation(values, sources)
     options = {
         f"{part}_options": _options(entry, options_layer(files, entry, domain) | flags[part], sources)
         for part, entry in chosen.items()

@@ -54,6 +54,20 @@ def check_model_settings(run: Mapping[str, Any], sources: Mapping[str, str]) -> 
         raise TfsmError(f"trust_model ({sources['trust_model']}): there is no model file to trust; name one by --model")
 
 
+def check_adaptation(run: Mapping[str, Any], sources: Mapping[str, str]) -> None:
+    """Raise a `TfsmError` where a wanted divergence is missing, or of no use."""
+    wanted = run["target_divergence"]
+    if run["adapt"] == "divergence" and wanted is None:
+        raise TfsmError(
+            f"adapt=divergence ({sources['adapt']}): to which divergence? Give target_divergence, such as 0.01"
+        )
+    if run["adapt"] != "divergence" and wanted is not None:
+        raise TfsmError(
+            f"target_divergence={wanted:g} ({sources['target_divergence']}) is for adapt = divergence, and adapt is "
+            f"{run['adapt']}"
+        )
+
+
 def check_together(
     run: Mapping[str, Any], sources: Mapping[str, str], selection: Entry, options: Mapping[str, object]
 ) -> None:

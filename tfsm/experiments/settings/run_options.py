@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from annotated_types import Ge, Gt, Lt
 from typing_extensions import Doc
 
-from tfsm.experiments.settings.model import Init
+from tfsm.experiments.settings.model import Adapt, Init
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,11 @@ class RunOptions:
     mutated_layers: Annotated[
         tuple[str, ...], Doc("the layers to mutate, each NAME or NAME=SHARE of the intensity; none named: all of them")
     ] = ()
+    adapt: Annotated[
+        Adapt, Doc("how the intensity adapts; self: everybody carries their own; divergence: to a wanted divergence")
+    ] = "none"
+    adapt_rate: Annotated[float, Gt(0), Doc("how fast it does")] = 0.2
+    target_divergence: Annotated[float | None, Gt(0), Doc("the wanted divergence, for adapt = divergence")] = None
     log_every: Annotated[int, Ge(1), Doc("evaluations from one line of the log to the next")] = 1_000
     observers: Annotated[tuple[str, ...], Doc("names of observers that are told how it goes")] = ()
 

@@ -1,0 +1,66 @@
+"""Intensities that adapt."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.helpers.domains import OneGenomeNoise, Target
+from tests.helpers.engines import evolve, make_engine
+from tfsm.evolution.adapting import FURTHEST, Adaptation
+from tfsm.kernels.noise import fold, root_seed
+from tfsm_mutations.gradient_abs import SafeMutationAbs
+from tfsm_mutations.rescale import SafeMutationRescale
+
+MANY = fold(root_seed(1), tf.range(4_000))
+
+
+def test_a_strength_is_inherited_with_lognormal_noise() -> None:
+    parents = tf.fill([4_000], 3.0)
+    found = np.log(Adaptation("self", rate=0.5).inherited(parents, MANY).numpy())
+    assert found.mean() == pytest.approx(np.log(3.0), abs=5 * 0.5 / np.sqrt(4_000))
+    assert found.std() == pytest.approx(0.5, rel=0.06)
+
+
+def test_a_strength_has_bounds() -> None:
+    extreme = tf.fill([4_000], FURTHEST)
+    assert float(tf.reduce_max(Adaptation("self", rate=2.0).inherited(extreme, MANY))) == FURTHEST
+
+
+@pytest.mark.parametrize("gain", [0.1, 7.0])
+def test_a_correction_leads_to_the_wanted_divergence_where_that_grows_with_the_square(gain: float) -> None:
+    adaptation = Adaptation("divergence", rate=0.3, target=0.02)
+    strength = tf.constant([1.0])
+    for _ in range(60):
+        strength = adaptation.corrected(strength, gain * strength**2)
+    assert float(gain * strength[0] ** 2) == pytest.approx(0.02, rel=1e-3)
+
+
+@pytest.mark.parametrize("divergence", [0.0, float("nan"), float("inf")])
+def test_what_tells_little_corrects_by_little(divergence: float) -> None:
+    corrected = Adaptation("divergence", rate=0.2, target=0.01).corrected(tf.constant([1.0]), tf.constant([divergence]))
+    assert np.exp(-1.0) - 1e-6 <= float(corrected[0]) <= np.exp(1.0) + 1e-6
+    assert (float(corrected[0]) > 1) == (divergence == 0.0)
+
+
+@pytest.mark.parametrize("mutation", [OneGenomeNoise(), SafeMutationAbs(), SafeMutationRescale()])
+@pytest.mark.parametrize("mode", ["self", "divergence"])
+def test_a_run_that_adapts_is_the_same_run_alone(mutation: object, mode: str) -> None:
+    adaptation = Adaptation(mode, rate=0.3, target=0.01)  # type: ignore[arg-type]
+    both, told = evolve(make_engine(mutation=mutation, adaptation=adaptation, seed=5), runs=2, evaluations=40)
+    second = make_engine(mutation=mutation, adaptation=adaptation, seed=5, runs=1)
+    alone, _ = evolve(second, runs=2, evaluations=40)
+    for one, other in zip(both, alone, strict=True):
+        np.testing.assert_array_equal(one.champion, other.champion)
+    used = [line["intensity"] for line in told.metrics if line["run"] == 0 and line["intensity"] is not None]
+    assert len(set(used)) > 1
+
+
+def test_children_come_to_the_wanted_divergence() -> None:
+    adaptation = Adaptation("divergence", rate=0.3, target=1e-3)
+    engine = make_engine(Target(near=0.0), intensity=5.0, adaptation=adaptation)
+    _, told = evolve(engine, evaluations=300, log_every=100)
+    last = [line["divergence_quantiles"][2] for line in told.metrics if line["evaluations"] == 300]
+    assert np.median(last) == pytest.approx(1e-3, rel=0.9)
+    assert float(engine.state.control[0]) < 0.1

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.selections.views import around, child, entered, scheme, seeds, view
+from tfsm.errors import TfsmError
+
+
+class Plain:
+    """Generations by plain lists: the best T of those who belong to a generation breed the next."""
+
+    def __init__(self, first: list[float], parents: int, elites: int) -> None:
+        self.number, self.parents, self.elites = len(first), parents, elites
+        self.breeders = self.best(first)
+        self.young: list[float] = []
+
+    def best(self, fitness: list[float]) -> list[float]:
+        return sorted((f for f in fitness if np.isfinite(f)), reverse=True)[: self.parents]
+
+    def born(self, fitness: float) -> None:
+        self.young.append(fitness)
+        if len(self.young) == self.number - self.parents:
+            self.breeders = self.best(self.young + self.breeders[: self.elites])
+            self.young = []
+
+
+@pytest.mark.parametrize(("parents", "elites"), [(3, 1), (1, 1), (4, 2), (5, 5)])
+def test_generations_are_those_of_plain_lists(parents: int, elites: int) -> None:
+    random = np.random.default_rng(parents)
+    part: Any = scheme("truncation", parents=parents, elites=elites)
+    population = view(part, np.full((1, 9), -np.inf))
+    first = random.standard_normal(9).astype(np.float32).tolist()
+    for i, fitness in enumerate(first):
+        newcomer = child([fitness], slot=i)
+        population = entered(population, newcomer, part.admit(population, newcomer, seeds(1)))
+    twin = Plain(first, parents, elites)
+    for number in range(40):
+        choice = part.select(population, seeds(1, number))
+        breeding = population.fitness.numpy()[0, population.memory["parents"].numpy()[0]]
+        known = int(population.memory["breeders"][0])
+        np.testing.assert_allclose(np.sort(breeding[:known])[::-1], twin.breeders, rtol=1e-6)
+        assert population.fitness.numpy()[0, int(choice.parent[0])] in breeding[:known]
+        fitness = -np.inf if number % 7 == 3 else float(np.float32(random.standard_normal()))  # some are broken
+        newcomer = child([fitness], slot=int(choice.replaced[0]))
+        population = entered(population, newcomer, part.admit(population, newcomer, seeds(1)))
+        twin.born(fitness)
+
+
+def test_a_generation_of_broken_children_leaves_the_elites() -> None:
+    part = scheme("truncation", parents=2)
+    population = view(part, np.full((1, 4), -np.inf))
+    for i in range(4):
+        newcomer = child([float(i)], slot=i)
+        population = entered(population, newcomer, part.admit(population, newcomer, seeds(1)))
+    for _ in range(2):
+        choice = part.select(population, seeds(1))
+        newcomer = child([-np.inf], slot=int(choice.replaced[0]))
+        population = entered(population, newcomer, part.admit(population, newcomer, seeds(1)))
+    assert int(population.memory["breeders"][0]) == 1
+    for number in range(20):
+        assert float(population.fitness[0, int(part.select(population, seeds(1, number)).parent[0])]) == 3.0
+
+
+def test_all_parents_are_equally_likely() -> None:
+    lanes = 3_000
+    part = scheme("truncation", parents=3)
+    population = view(part, np.full((lanes, 5), -np.inf))
+    for i in range(5):
+        newcomer = child(np.full(lanes, float(i)), slot=i)
+        population = entered(population, newcomer, part.admit(population, newcomer, seeds(lanes)))
+    shares = np.bincount(part.select(population, seeds(lanes)).parent.numpy(), minlength=5) / lanes
+    np.testing.assert_allclose(shares, [0, 0, 1 / 3, 1 / 3, 1 / 3], atol=5 * np.sqrt(0.25 / lanes))
+
+
+@pytest.mark.parametrize(("population", "parents", "elites"), [(5, 5, 1), (5, 2, 3)])
+def test_numbers_that_do_not_fit_are_refused(population: int, parents: int, elites: int) -> None:
+    with pytest.raises(TfsmError, match=f"a population of {population}, {parents} parents and {elites} elites"):
+        scheme("truncation", parents=parents, elites=elites).memory(around(population))

@@ -1,0 +1,61 @@
+"""Populations for tests of selection schemes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfsm.contracts import Newcomer, Population, Surroundings
+from tfsm.experiments.parts import build_part
+from tfsm.kernels.noise import fold, root_seed
+from tfsm.plugins import load_plugins
+
+
+def scheme(name: str, **options: Any) -> Any:
+    return build_part(load_plugins().selections[name], options)
+
+
+def seeds(count: int, first: int = 0) -> tf.Tensor:
+    return fold(root_seed(3), first + tf.range(count))
+
+
+def around(
+    population: int, behavior: int = 2, cases: int = 0, bounds: tuple[tuple[float, float], ...] | None = None
+) -> Surroundings:
+    return Surroundings("Somewhere", population, behavior, cases, bounds)
+
+
+def view(part: Any, fitness: Any, behavior: Any = None, cases: Any = None, **told: Any) -> Population:
+    """Return populations `[B, N]` at the beginning, with what is told of them."""
+    fitness = np.asarray(fitness, np.float32)
+    lanes, number = fitness.shape
+    behavior = np.zeros([lanes, number, 2]) if behavior is None else np.asarray(behavior)
+    cases = np.zeros([lanes, number, 0]) if cases is None else np.asarray(cases)
+    memory = part.memory(around(number, behavior.shape[-1], cases.shape[-1], **told))
+    wide = tf.nest.map_structure(lambda x: tf.repeat(tf.convert_to_tensor(x)[None], lanes, axis=0), memory)
+    return Population(tf.constant(fitness), tf.constant(behavior, tf.float32), tf.constant(cases, tf.float32), wide)
+
+
+def child(fitness: Any, behavior: Any = None, slot: Any = 0, cases: int = 0) -> Newcomer:
+    """Return newcomers `[B]`."""
+    fitness = np.atleast_1d(np.asarray(fitness, np.float32))
+    behavior = np.zeros([len(fitness), 2]) if behavior is None else np.asarray(behavior)
+    slots = np.broadcast_to(slot, fitness.shape)
+    return Newcomer(
+        tf.constant(fitness),
+        tf.constant(behavior, tf.float32),
+        tf.zeros([len(fitness), cases]),
+        tf.constant(slots, tf.int32),
+    )
+
+
+def entered(population: Population, newcomer: Newcomer, admission: Any) -> Population:
+    """Do as the engine does: put those who enter in their places."""
+    fitness, behavior = population.fitness.numpy(), population.behavior.numpy()
+    for b in range(len(fitness)):
+        if bool(admission.enters[b]) and np.isfinite(newcomer.fitness[b]):
+            place = int(admission.slot[b])
+            fitness[b, place], behavior[b, place] = newcomer.fitness[b], newcomer.behavior[b]
+    return population._replace(fitness=tf.constant(fitness), behavior=tf.constant(behavior), memory=admission.memory)
