@@ -1,0 +1,47 @@
+"""The examples beside other libraries: they run where the library is installed."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "examples"
+EXAMPLES = sorted(FOLDER.glob("*.py"))
+LIBRARIES = {
+    "deap": (["--generations", "2"], r"[\w-]+, intensity \S+: \d+ of 16 right, mean squared error \d\.\d+"),
+    "ribs": (["--iterations", "2"], r"\w+, intensity \S+: coverage \S+%, QD score \d+\.\d"),
+    "evotorch": (["--generations", "2"], r"\w+, intensity \S+: mean squared error \d\.\d+ \(.*\)"),
+}
+FILES = {"deap": "deap", "ribs": "pyribs", "evotorch": "evotorch"}
+
+
+@pytest.mark.filterwarnings("ignore")  # these libraries' own
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_it_runs_and_a_seed_decides_all(library: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip(library, reason=f"the example needs {library}: pip install {library}")
+    arguments, line = LIBRARIES[library]
+    main = runpy.run_path(str(FOLDER / f"{FILES[library]}_safe_mutation.py"))["main"]
+    told = []
+    for seed in ("1", "1", "2"):
+        main([*arguments, "--seed", seed])
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1] != told[2]
+    plain, safe = told[0].splitlines()
+    assert re.fullmatch(line, plain)
+    assert re.fullmatch(line, safe)
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+def test_it_compiles_and_says_how_to_run_it(file: Path) -> None:
+    text = file.read_text()
+    compile(text, str(file), "exec")
+    assert f"python examples/{file.name}" in (ast.get_docstring(ast.parse(text)) or "")
+    assert len(text.splitlines()) < 200
+
+
+def test_there_is_an_example_for_every_library() -> None:
+    assert {f"{name}_safe_mutation.py" for name in FILES.values()} <= {file.name for file in EXAMPLES}
