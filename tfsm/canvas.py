@@ -80,7 +80,8 @@ class Canvas:
         """Draw populations `[T, N, 2]` after so many evaluations `[T]` as dots, the later the darker, and say so."""
         for shade, population in zip(np.linspace(0.0, 1.0, len(evaluations)), places, strict=True):
             red, green, blue = ((1 - shade) * np.array(EARLY) + shade * np.array(LATE)).round().astype(int).tolist()
-            self.dots(population, (red, green, blue), radius, 110)
+            there = population[np.isfinite(population).all(axis=-1)]  # some places may be empty
+            self.dots(there, (red, green, blue), radius, 110)
         self.words(f"{int(evaluations[0]):,} (light) to {int(evaluations[-1]):,} evaluations (dark)")
 
     def words(self, words: str) -> None:

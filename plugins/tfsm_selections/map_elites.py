@@ -40,6 +40,10 @@ class MapElites(MapElitesOptions):
         holder = tf.gather(population.fitness, cell, batch_dims=1)
         return Admission(cell, newcomer.fitness > holder, population.memory)
 
+    def cells(self, memory: Nest) -> Tensor:
+        """Return where the cells' middles are, `[N, D]`, for metrics and pictures."""
+        return memory["middles"]
+
     def cell(self, population: Population, behavior: Tensor) -> Tensor:
         """Return the cells of behaviors `[B, D]`: those with the nearest middle."""
         middles, bounds = population.memory["middles"], population.memory["bounds"]  # [B, N, D], [B, 2, D]

@@ -56,6 +56,7 @@ class Engine:
         seed: the experiment's seed.
         plan: how to compile.
         adaptation: how the intensity adapts.
+        stop_when_solved: whether a run ends with its first solution.
     """
 
     def __init__(
@@ -71,13 +72,14 @@ class Engine:
         seed: int,
         plan: Plan,
         adaptation: Adaptation | None = None,
+        stop_when_solved: bool = True,
     ) -> None:
         if recombines(mutation) and population < 2:
             raise TfsmError(
                 f"the operator {type(mutation).__name__} recombines two parents, and there is a population of one: "
                 "choose another selection scheme, such as tournament"
             )
-        self.network, self.plan = network, plan
+        self.network, self.plan, self.stop_when_solved = network, plan, stop_when_solved
         self._domain, self._mutation = domain, mutation
         self._adaptation = adaptation or Adaptation()
         self._initial = initial
@@ -245,7 +247,9 @@ class Engine:
 
     def _live(self, lanes: Tensor, real: Tensor, budget: Tensor) -> tuple[Tensor, Tensor]:
         done = self.state.evaluations.sparse_read(lanes)
-        running = ~self.state.solved.sparse_read(lanes) & (done < budget)
+        running = done < budget
+        if self.stop_when_solved:
+            running &= ~self.state.solved.sparse_read(lanes)
         return done, running & (tf.range(tf.shape(lanes)[0]) < real)
 
     def _seeded(self, runs: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:

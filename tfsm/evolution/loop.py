@@ -84,7 +84,7 @@ class Loop:
             solved = state.solved.numpy()
             self.interrupted = self.interrupted or self._stop()
             done = spent >= self._budget or self.interrupted
-            ending = [lane for lane in active if solved[lane] or done]
+            ending = [lane for lane in active if (solved[lane] and engine.stop_when_solved) or done]
             logging = active if spent % self._log_every == 0 and spent > population else ending
             if logging:
                 self._log(first, logging)
@@ -131,6 +131,8 @@ class Loop:
                 "divergence_quantiles": quartiles(divergence[place]),
                 **{name: shares.pop(name) for name in TALLIES[1:]},
             }
+            if (cells := self._cells(lane)) is not None:
+                line["coverage"] = healthy.size / np.isfinite(cells).all(axis=1).sum()
             if sensitivity.size:
                 line["sensitivity"] = spread(self._sections, sensitivity[place])
             metrics.append(plain({**line, **{name: share for name, share in shares.items() if name not in line}}))
@@ -142,9 +144,19 @@ class Loop:
         if state.behavior.shape[0]:
             behavior = state.behavior.numpy()
             for lane in lanes:
-                snapshot = Snapshot(first + lane, int(evaluations[lane]), behavior[lane])
+                snapshot = self._snapshot(first, lane, behavior[lane], fitness[lane])
                 for observer in self._observers:
                     observer.population(snapshot)
+
+    def _snapshot(self, first: int, lane: int, behavior: np.ndarray, fitness: np.ndarray) -> Snapshot:
+        names, cells = getattr(self._engine.domain, "behavior_names", ()), self._cells(lane)
+        if cells is not None:  # places may be empty
+            behavior = np.where(np.isfinite(fitness)[:, None], behavior, np.nan)
+        done = int(self._engine.state.evaluations.numpy()[lane])
+        return Snapshot(first + lane, done, behavior, fitness, tuple(names), cells)
+
+    def _cells(self, lane: int) -> np.ndarray | None:
+        return self._engine.selector.cells(tf.nest.map_structure(lambda v: v[lane].numpy(), self._engine.state.memory))
 
     def _probe(self, lanes: list[int]) -> tuple[np.ndarray, np.ndarray]:
         width = self._engine.plan.width
@@ -174,7 +186,7 @@ class Loop:
             run=first + lane,
             seed=self._seed,
             solved=bool(state.solved.numpy()[lane]),
-            evaluations=int(state.evaluations.numpy()[lane]),
+            evaluations=int((state.solved_at if state.solved.numpy()[lane] else state.evaluations).numpy()[lane]),
             best_fitness=float(state.best_fitness.numpy()[lane]),
             champion_fitness=float(state.champion_fitness.numpy()[lane]),
             champion=state.champion.gather_nd([[lane]]).numpy()[0],

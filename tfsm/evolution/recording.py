@@ -66,17 +66,19 @@ def record(
     )
     finite = tf.math.is_finite(found.fitness)
     solves = live & found.solved & finite
+    before = state.solved.sparse_read(lanes)
     best = state.best_fitness.sparse_read(lanes)
     better = live & finite & (found.fitness > best)
-    # Whoever solves is the champion, whatever its fitness.
-    leading = _only(solves | better)
+    # Whoever first solves is the champion, whatever its fitness, until a better one does.
+    leading = _only((solves & ~before) | (better & (solves | ~before)))
     state.champion.scatter_nd_update(leading(lanes)[:, None], leading(genomes))
     state.champion_fitness.scatter_nd_update(leading(lanes)[:, None], leading(found.fitness))
     improving = _only(better)
     state.best_fitness.scatter_nd_update(improving(lanes)[:, None], improving(found.fitness))
-    solving = _only(solves)(lanes)
+    solving = _only(solves & ~before)(lanes)
     state.solved.scatter_nd_update(solving[:, None], tf.ones_like(solving, tf.bool))
     state.evaluations.scatter_nd_add(lanes[:, None], tf.cast(live, tf.int32))
+    state.solved_at.scatter_nd_update(solving[:, None], state.evaluations.sparse_read(solving))
 
 
 def _only(mask: Tensor) -> Callable[[Tensor], Tensor]:

@@ -67,7 +67,13 @@ class Snapshot:
     run: int
     evaluations: int
     behavior: np.ndarray
-    """`[N, D]`"""
+    """`[N, D]`; NaN where nobody is."""
+    fitness: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """`[N]`; minus infinity where nobody is, or somebody broken."""
+    names: tuple[str, ...] = ()
+    """What the `D` numbers are, if the domain says so."""
+    cells: np.ndarray | None = None
+    """`[N, D]`: the middles of the cells that a scheme divides behavior into; infinite where a place has none."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tfsm.contracts import (
@@ -69,6 +70,10 @@ class Selector:
                 bounds=getattr(domain, "behavior_bounds", None),
             )
         )
+
+    def cells(self, memory: Nest) -> np.ndarray | None:
+        """Return the middles of the cells `[N, D]` by one run's memory, where a scheme divides behavior into cells."""
+        return np.asarray(self._selection.cells(memory)) if hasattr(self._selection, "cells") else None
 
     def choose(self, population: Population, seed: Tensor) -> Choice:
         """Choose in populations with seeds `[B, 2]`; who is broken has no children, the best does in its place."""

@@ -69,6 +69,8 @@ class State:
         self.best_fitness = variable([runs], tf.float32)
         self.solved = variable([runs], tf.bool)
         self.evaluations = variable([runs], tf.int32)
+        self.solved_at = variable([runs], tf.int32)
+        """Evaluations to the first solution; 0 before."""
         self.baseline = variable([runs], tf.float32)
         self.tallies = {name: variable([runs], tf.float32) for name in (*TALLIES, *diagnostics)}
         self.clear()
@@ -86,6 +88,7 @@ class State:
             table.assign(tf.fill(table.shape, float("-inf")))
         self.solved.assign(tf.zeros_like(self.solved))
         self.evaluations.assign(tf.zeros_like(self.evaluations))
+        self.solved_at.assign(tf.zeros_like(self.solved_at))
         self.measured.assign(tf.zeros_like(self.measured))
         for table in (self.strength, self.control):
             table.assign(tf.ones_like(table))

@@ -19,12 +19,11 @@ import numpy as np
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.records import RunResult, Silent, Snapshot
-from tfsm.experiments.record import METRICS, RECORD, now, write_json
+from tfsm.experiments.record import METRICS, RECORD, behavior_file, now, write_json
 from tfsm.experiments.settings import Resolved
 from tfsm.models.network import Network
 
 CHAMPIONS = "champions"
-BEHAVIOR = "behavior"
 INPUTS = "inputs"
 
 
@@ -113,11 +112,15 @@ class RunDirectory(Silent):
         file = behavior_file(self.path, run)
         file.parent.mkdir(exist_ok=True)
         draft = file.with_name(f".{file.name}.part.npz")
-        np.savez_compressed(
-            draft,
-            evaluations=[snapshot.evaluations for snapshot in snapshots],
-            behavior=np.stack([snapshot.behavior for snapshot in snapshots]),
-        )
+        tables: dict[str, Any] = {
+            "evaluations": [snapshot.evaluations for snapshot in snapshots],
+            "behavior": np.stack([snapshot.behavior for snapshot in snapshots]),
+            "fitness": np.stack([snapshot.fitness for snapshot in snapshots]),
+            "names": np.array(snapshots[-1].names, np.str_),
+        }
+        if snapshots[-1].cells is not None:
+            tables["cells"] = snapshots[-1].cells
+        np.savez_compressed(draft, **tables)
         os.replace(draft, file)
 
     def _write_record(self) -> None:
@@ -135,11 +138,6 @@ def _copied(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
 def champion_file(directory: Path, run: int) -> Path:
     """Return where a run's champion is kept."""
     return directory / CHAMPIONS / f"run-{run:03d}.keras"
-
-
-def behavior_file(directory: Path, run: int) -> Path:
-    """Return where it is kept what a run's populations did, if the domain gives names to that."""
-    return directory / BEHAVIOR / f"run-{run:03d}.npz"
 
 
 def check_free(wanted: Path | None) -> None:

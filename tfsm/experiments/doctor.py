@@ -144,6 +144,8 @@ def _copies(network: Network) -> list[str]:
 
 
 def _layers(network: Network) -> tuple[Layer, ...]:
+    if network.program.whole:
+        return tuple(_layer(path, network.size) for path in network.program.paths)
     sizes: Counter[str] = Counter()
     for section in sections(network.model):
         sizes[section.path.rpartition("/")[2]] += section.size

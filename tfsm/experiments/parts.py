@@ -55,6 +55,7 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
         seed=settings.seed,
         plan=plan,
         adaptation=Adaptation(settings.adapt, settings.adapt_rate, settings.target_divergence or 0.0),
+        stop_when_solved=settings.stop == "solved",
     )
 
 

@@ -10,8 +10,8 @@ import keras
 import numpy as np
 
 from tfsm.errors import TfsmError
-from tfsm.experiments.directory import behavior_file, champion_file
-from tfsm.experiments.record import RECORD, read_record
+from tfsm.experiments.directory import champion_file
+from tfsm.experiments.record import RECORD, behavior_file, read_record
 from tfsm.experiments.settings import Settings
 from tfsm.models.loading import load_model
 

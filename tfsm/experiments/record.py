@@ -14,6 +14,12 @@ from tfsm.errors import TfsmError
 RECORD: Final = "run.json"
 METRICS: Final = "metrics.jsonl"
 STUDY: Final = "study.json"
+BEHAVIOR: Final = "behavior"
+
+
+def behavior_file(directory: Path, run: int) -> Path:
+    """Return where it is kept what a run's populations did, if the domain names that or the scheme needs it."""
+    return directory / BEHAVIOR / f"run-{run:03d}.npz"
 
 
 def now() -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import keras
 import tensorflow as tf
@@ -23,6 +24,8 @@ from tfsm.experiments.settings import Resolved, Settings
 from tfsm.models.named import described
 from tfsm.models.sections import sections
 from tfsm.plugins import Plugins
+
+_OWN: Final = f"{TfsmError.__name__}: "
 
 
 def run_experiment(
@@ -89,14 +92,17 @@ def run_experiment(
             observer.started(experiment)
         results = loop.run()
     except BaseException as error:
-        message = one_line(error)
+        message = _message(error)
         status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         if record is not None:
             record.close(status, message)
         for observer in others:
             observer.ended(status)
         if isinstance(error, tf.errors.OpError):
-            raise TfsmError(f"the run failed inside TensorFlow: {message}") from error
+            own = message.startswith(_OWN)
+            raise TfsmError(
+                message.removeprefix(_OWN) if own else f"the run failed inside TensorFlow: {message}"
+            ) from error
         raise
     status = "interrupted" if loop.interrupted else "finished"
     if record is not None:
@@ -123,3 +129,9 @@ def _objects(plugins: Plugins, settings: Settings) -> dict[str, str]:
     }
     objects = {kind: repr(entry.part) for kind, entry in chosen.items() if entry.part is not None}
     return objects if settings.model is None else objects | {"model": described(settings.model)}
+
+
+def _message(error: BaseException) -> str:
+    # Of an error in a domain that is plain Python, TensorFlow leaves the text, somewhere below its own.
+    found = re.search(r"^(\w+: .*)$(?=(?:\n.*)*?\nTraceback)", str(error), re.MULTILINE)
+    return found[1] if found and isinstance(error, tf.errors.OpError) else one_line(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -97,13 +98,18 @@ def _number(fitness: float | None) -> float:
     return float("-inf") if fitness is None else fitness
 
 
+def _key(name: str) -> str:
+    """Return a name as TOML takes it for a key."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
+
+
 def fragment(domain: str, choices: Sequence[Choice], command: Sequence[str]) -> str:
     """Return the part of a `tfsm.toml` that says what was chosen."""
-    lines = [f"# Chosen by: {' '.join(command)}", f"[domains.{domain}.intensity]"]
+    lines = [f"# Chosen by: {' '.join(command)}", f"[domains.{_key(domain)}.intensity]"]
     for choice in choices:
         best = choice.best
         lines.append(
-            f"{choice.mutation} = {best.intensity:g}  # solved {best.solved} of {best.runs}, "
+            f"{_key(choice.mutation)} = {best.intensity:g}  # solved {best.solved} of {best.runs}, "
             f"{best.evaluations:,.0f} evaluations on average, {best.sure:.0%} sure"
         )
     return "\n".join(lines) + "\n"

@@ -127,11 +127,30 @@ def _sensitivity(findings: Findings) -> Words:
     )
 
 
+def _archive(findings: Findings) -> Words:
+    lines = []
+    for name, archive in findings.archives.items():
+        best = archive.fitness[archive.filled]
+        lines.append(
+            f"{name}, run {archive.run}: {archive.filled.sum()} of {len(archive.fitness)} cells filled "
+            f"({percent(archive.filled.mean())}), fitness from {number(best.min())} to {number(best.max())}, "
+            f"{number(float(np.median(best)))} in the median."
+        )
+    return Words(
+        "The best of each kind of behavior",
+        "One panel a method: behavior is divided into cells, and each cell's colour is the fitness of the best "
+        "individual that was ever seen there, at the end of the run that filled the most. Blank cells were never "
+        "reached.",
+        tuple(lines),
+    )
+
+
 FIGURES: Final[Mapping[str, Callable[[Findings], Words]]] = {
     "solved": _solved,
     "fitness": _fitness,
     "diagnostics": _diagnostics,
     "sensitivity": _sensitivity,
+    "archive": _archive,
 }
 
 _NEEDS: Final = {

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from tfsm.errors import TfsmError, UnknownNameError
 from tfsm.experiments.outcomes import Study, names
+from tfsm.experiments.report.archives import Archive, archive_of
 from tfsm.experiments.report.series import Panel, Spread, panels_of, spread_of
 from tfsm.experiments.statistics import (
     Comparison,
@@ -39,6 +40,8 @@ class Findings:
     """The diagnostics of mutations, in the order in which they are shown."""
     spreads: Mapping[str, Spread]
     """How sensitive each layer's weights were at the end."""
+    archives: Mapping[str, Archive]
+    """What the best run had found of each kind of behavior, where a scheme divides it into cells."""
 
 
 def examine(
@@ -67,6 +70,7 @@ def examine(
         fitness=_fitness(study),
         panels=panels_of(study),
         spreads={method.name: spread for method in study.methods if (spread := spread_of(method))},
+        archives={method.name: found for method in study.methods if (found := archive_of(method)) is not None},
     )
 
 

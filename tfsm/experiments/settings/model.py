@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 Adapt: TypeAlias = Literal["none", "self", "divergence"]
+Stop: TypeAlias = Literal["solved", "budget"]
 Init: TypeAlias = Literal["xavier-normal", "xavier-uniform", "xavier-biased", "normal", "uniform", "model"]
 
 
@@ -24,6 +25,7 @@ class Settings:
     init: Init
     init_scale: float | None
     log_every: int
+    stop: Stop = "solved"
     adapt: Adapt = "none"
     adapt_rate: float = 0.2
     target_divergence: float | None = None

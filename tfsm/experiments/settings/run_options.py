@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from annotated_types import Ge, Gt, Lt
 from typing_extensions import Doc
 
-from tfsm.experiments.settings.model import Adapt, Init
+from tfsm.experiments.settings.model import Adapt, Init, Stop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,9 @@ class RunOptions:
     mutated_layers: Annotated[
         tuple[str, ...], Doc("the layers to mutate, each NAME or NAME=SHARE of the intensity; none named: all of them")
     ] = ()
+    stop: Annotated[
+        Stop, Doc("when a run ends; solved: with its first solution; budget: after all evaluations, solved or not")
+    ] = "solved"
     adapt: Annotated[
         Adapt, Doc("how the intensity adapts; self: everybody carries their own; divergence: to a wanted divergence")
     ] = "none"

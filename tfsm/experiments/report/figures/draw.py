@@ -11,6 +11,7 @@ from typing import Any, Final
 from matplotlib.figure import Figure
 
 from tfsm.experiments.report.alternatives import drawable, in_words
+from tfsm.experiments.report.figures.archive import archive
 from tfsm.experiments.report.figures.curves import fitness, solved
 from tfsm.experiments.report.figures.look import PAPER, house
 from tfsm.experiments.report.figures.panels import diagnostics, sensitivity
@@ -26,6 +27,7 @@ _DRAWN: Final[Mapping[str, Callable[[Findings, float], Figure]]] = {
     "fitness": fitness,
     "diagnostics": diagnostics,
     "sensitivity": sensitivity,
+    "archive": archive,
 }
 
 
@@ -33,7 +35,7 @@ def draw(name: str, findings: Findings, *, format: str, width: float = WIDE, pap
     """Return a figure as a file's content; the same findings always give the same bytes.
 
     Args:
-        name: `solved`, `fitness`, `diagnostics` or `sensitivity`; must be one of those that are drawable.
+        name: `solved`, `fitness`, `diagnostics`, `sensitivity` or `archive`; must be one of those that are drawable.
         findings: what to draw.
         format: `png` or `svg`.
         width: in inches.

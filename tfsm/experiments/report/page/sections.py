@@ -24,7 +24,7 @@ def study_section(findings: Findings, id: str) -> Html:
         _section("What was run", f"{id}-runs", *_runs(study, id)),
         _section("Results", f"{id}-results", table(tables.results(findings), f"{id}-results-table")),
         _section("Comparisons", f"{id}-comparisons", *_comparisons(findings, id)),
-        _section("Figures", f"{id}-figures", *_figures(findings, id, ("solved", "fitness"))),
+        _section("Figures", f"{id}-figures", *_figures(findings, id, ("solved", "fitness", "archive"))),
         _section("Diagnostics", f"{id}-diagnostics", *_figures(findings, id, ("diagnostics", "sensitivity"))),
         _section("Settings", f"{id}-settings", *_settings(study, id)),
         class_="study",
