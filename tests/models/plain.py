@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -23,19 +24,31 @@ def genomes_of(model: keras.Model, count: int, spread: float = 0.3) -> np.ndarra
     return own + spread * np.random.default_rng(7).standard_normal((count, len(own))).astype(own.dtype)
 
 
+def stateful_layers(model: keras.Model) -> list[Any]:
+    return [layer for layer in model._flatten_layers() if getattr(layer, "stateful", False)]
+
+
+def all_variables(model: keras.Model) -> list[Any]:
+    """Return what a call could change: weights, statistics, seeds, and the states, which Keras does not count."""
+    return [*model.variables, *(state for layer in stateful_layers(model) for state in tf.nest.flatten(layer.states))]
+
+
 def run(model: keras.Model, genome: np.ndarray, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Give the model these weights, call it, and give it its own back."""
-    before = [v.numpy().copy() for v in model.trainable_variables]
+    """Give the model these weights, call it, sequences from their start, and put it back as it was, states and all."""
+    everything = all_variables(model)
+    before = [v.numpy().copy() for v in everything]
     place = 0
     for variable in model.trainable_variables:
         size = int(np.prod(variable.shape))
         variable.assign(genome[place : place + size].reshape(variable.shape))
         place += size
     assert place == len(genome)
+    for layer in stateful_layers(model):
+        layer.reset_state()
     given = [tf.constant(x) for x in inputs]
     structure = getattr(model, "input", None)
     packed = tf.nest.pack_sequence_as(structure, given) if isinstance(structure, dict) else given
     outputs = model(packed[0] if len(given) == 1 and not isinstance(structure, dict) else packed, training=False)
-    for variable, value in zip(model.trainable_variables, before, strict=True):
+    for variable, value in zip(everything, before, strict=True):
         variable.assign(value)
     return [np.asarray(output) for output in tf.nest.flatten(outputs)]

@@ -33,7 +33,7 @@ def test_many_genomes_at_once_are_as_one_after_another_in_plain_keras(name: str)
             assert len(found) == len(expected)
             for mine, theirs in zip(found, expected, strict=True):
                 assert mine[b].shape == theirs.shape
-                np.testing.assert_allclose(mine[b], theirs, rtol=1e-5, atol=2e-6)
+                np.testing.assert_allclose(mine[b], theirs, rtol=case.tolerance, atol=case.tolerance / 5)
 
 
 @pytest.mark.parametrize("name", CASES)

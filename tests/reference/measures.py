@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
-Rows = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Rows = Callable[[np.ndarray, Any], np.ndarray]
 
 
-def jacobian(rows: Rows, genome: np.ndarray, inputs: np.ndarray, step: float = 1e-5) -> np.ndarray:
-    """Return the output gradients g_ik `[I, K, P]`."""
+def jacobian(
+    rows: Rows, genome: np.ndarray, inputs: Any, step: float = 1e-5, weights: Iterable[int] | None = None
+) -> np.ndarray:
+    """Return the output gradients g_ik `[I, K, P]`, or those by some weights only."""
     genome = np.asarray(genome, np.float64)
     columns = []
-    for p in range(len(genome)):
-        nudge = np.zeros_like(genome)
-        nudge[p] = step
-        columns.append((rows(genome + nudge, inputs) - rows(genome - nudge, inputs)) / (2 * step))
+    for p in range(len(genome)) if weights is None else weights:
+        columns.append(along(rows, genome, inputs, np.eye(1, len(genome), p)[0], step))
     return np.stack(columns, axis=-1)
+
+
+def along(rows: Rows, genome: np.ndarray, inputs: Any, direction: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    """Return the outputs' derivatives along a direction, g_ik . v `[I, K]`."""
+    nudge = step * direction
+    return (rows(genome + nudge, inputs) - rows(genome - nudge, inputs)) / (2 * step)
 
 
 def divergence(before: np.ndarray, after: np.ndarray) -> float:

@@ -56,10 +56,19 @@ def _arrays(experience: Any, names: list[str]) -> list[np.ndarray]:
         raise TfsmError(f"the experience is not an array: {error}") from None
     for array in arrays:
         if array.dtype.kind not in "biuf":
-            raise TfsmError(f"the experience must be numbers, got an array of {array.dtype}")
+            raise TfsmError(f"the experience must be numbers, got an array of {array.dtype}{_text_hint(array)}")
         if array.ndim == 0:
             raise TfsmError("the experience must be an array [N, ...] of inputs, got a single number")
     return arrays
+
+
+def _text_hint(array: np.ndarray) -> str:
+    if array.dtype.kind not in "USO":
+        return ""
+    return (
+        ": let the layers that take text (TextVectorization, StringLookup) run first, on their own, and mutate the "
+        "model behind them, which takes numbers"
+    )
 
 
 def _checked(array: np.ndarray, name: str, shape: tuple[int | None, ...] | None, dtype: str) -> Tensor:

@@ -77,10 +77,24 @@ def check_model(model: Any) -> None:
         raise TfsmError(
             f"the model {model.name!r} is not built: give it an input shape, call model.build(...), or call it once"
         )
+    _check_not_quantized(model)
     if not model.trainable_variables:
         raise TfsmError(
             f"the model {model.name!r} has no trainable variables, so there is nothing to mutate: "
             "set layer.trainable = True where it should change"
+        )
+
+
+def _check_not_quantized(model: keras.Model) -> None:
+    """Refuse layers of whole numbers of which only the biases could change; adapters beside them are fine."""
+    for layer in model._flatten_layers():
+        mode = getattr(layer, "quantization_mode", None)
+        if mode in (None, "float8") or not layer.trainable or getattr(layer, "lora_enabled", False):
+            continue
+        raise TfsmError(
+            f"the layer {layer.name!r} is quantized to {mode}: between whole numbers there are no small steps and no "
+            "gradients. Mutate the model first and quantize the child, or set layer.trainable = False and mutate the "
+            "other layers"
         )
 
 

@@ -120,7 +120,8 @@ class Network:
 
         @tf.autograph.experimental.do_not_convert
         def rows(inputs: Nest) -> Tensor:
-            return _as_rows(self.program.run(values, tf.nest.flatten(inputs), None), self.dtype)
+            flat = tf.nest.flatten(inputs)
+            return _as_rows(self.program.run(values, flat, None), self.dtype, flat[0].shape[1])
 
         return rows
 
@@ -162,8 +163,9 @@ class Network:
             The output rows `[B, I, K]`; zeros that were added on the way, one for each product with weights; and a
             function from the gradients with respect to these, and a size, to the sum over inputs of gradients' sizes.
         """
-        taps = Taps(watch, tf.nest.flatten(inputs)[0].shape[1], self.dtype)
-        rows = _as_rows(self._outputs(genomes, inputs, taps), self.dtype)
+        experiences = tf.nest.flatten(inputs)[0].shape[1]
+        taps = Taps(watch, experiences, self.dtype)
+        rows = _as_rows(self._outputs(genomes, inputs, taps), self.dtype, experiences)
         variables = self.model.trainable_variables
         return rows, taps.deltas, lambda gradients, size: taps.summed(variables, gradients, size)
 
@@ -185,11 +187,13 @@ class Network:
             )
 
 
-def _as_rows(outputs: list[Tensor], dtype: tf.DType) -> Tensor:
+def _as_rows(outputs: list[Tensor], dtype: tf.DType, experiences: int | None) -> Tensor:
     flat = []
     for output in outputs:
         # A model's output may be one number an input, without an axis for it.
         output = output[..., None] if output.shape.rank == 2 else output
         lanes = output.shape[0] or tf.shape(output)[0]
-        flat.append(tf.reshape(tf.cast(output, dtype), [lanes, -1, output.shape[-1]]))
+        between = [experiences, *output.shape[2:-1]]
+        rows = -1 if None in between else math.prod(between)  # known also where the lanes are not
+        flat.append(tf.reshape(tf.cast(output, dtype), [lanes, rows, output.shape[-1]]))
     return flat[0] if len(flat) == 1 else tf.concat(flat, axis=-1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from tfsm.contracts import Tensor
+from tfsm.errors import TfsmError
 from tfsm.kernels.frames import Frames
 from tfsm.models.folding import accepts_training, call_folded
 from tfsm.models.memory import Memory
@@ -47,6 +48,7 @@ class Program:
         self.paths = (
             tuple(_paths(model)) if not self.whole else (Path(model.name, _kind(model), "mapped", self.whole, False),)
         )
+        _check_stateless(model, self.paths)
 
     @property
     def native(self) -> bool:
@@ -135,9 +137,19 @@ def _apply(
         return rule.run(operation, weights, args[0])
     if way != "folded":
         return _mapped(operation, weights, args, kwargs, held)
-    if isinstance(operation, keras.layers.Layer) and accepts_training(operation.call):
+    if not isinstance(operation, keras.layers.Layer):
+        return call_folded(operation, args, kwargs, held)
+    if accepts_training(operation.call):
         kwargs = {**kwargs, "training": False}
-    return call_folded(operation, args, kwargs, held)
+    return call_folded(_unchanged(operation), args, kwargs, held)
+
+
+def _unchanged(layer: Any) -> Callable[..., Any]:
+    """Return a layer without weights as a function that leaves its variables (counters, seeds) as they are."""
+    if not layer.non_trainable_variables:
+        return layer
+    fixed = [tf.convert_to_tensor(variable.value) for variable in layer.non_trainable_variables]
+    return lambda *args, **kwargs: layer.stateless_call([], fixed, *args, **kwargs)[0]
 
 
 def _mapped(
@@ -191,18 +203,27 @@ def _plainly_called(model: Any, operation: Any) -> bool:
 
 
 def _way(operation: Any) -> tuple[str, str]:
-    if not getattr(operation, "trainable_variables", None):
-        return "folded", ""
     rule = rule_for(operation)
+    if not getattr(operation, "trainable_variables", None):
+        if getattr(operation, "stateful", False) and rule is not None and not rule.why_not(operation):
+            return "native", ""  # called as it is, it would go on from its state, and keep another
+        if _draws(operation):
+            return "mapped", "it may draw random numbers, which are to be the same for all genomes"
+        return "folded", ""
     if rule is None:
         return "mapped", f"no rule for {_kind(operation)}"
     why_not = rule.why_not(operation)
     return ("mapped", why_not) if why_not else ("native", "")
 
 
+def _draws(operation: Any) -> bool:
+    """Say whether a layer may be random while it is measured; Keras' own are so in training only."""
+    return bool(getattr(operation, "_seed_generators", None)) and not type(operation).__module__.startswith("keras.")
+
+
 def _tapped(operation: Any, way: str) -> bool:
     rule = rule_for(operation)
-    return way == "folded" or (way == "native" and rule is not None and rule.tapped)
+    return not getattr(operation, "trainable_variables", None) or (way == "native" and rule is not None and rule.tapped)
 
 
 def _operations(model: Any) -> list[Any]:
@@ -243,6 +264,19 @@ def _why_whole(model: keras.Model) -> str:
         if isinstance(layer, keras.layers.Masking) or getattr(layer, "mask_zero", False):
             return f"{layer.name} makes a mask"
     return ""
+
+
+def _check_stateless(model: keras.Model, paths: tuple[Path, ...]) -> None:
+    """Refuse stateful layers that no rule runs: Keras would go on from a state, for one fixed number of examples."""
+    native = {path.layer for path in paths if path.way == "native"}
+    for layer in model._flatten_layers():
+        if isinstance(layer, keras.layers.RNN) and layer.stateful and layer.name not in native:
+            why = next((path.why for path in paths if path.way == "mapped"), "it is part of another layer")
+            raise TfsmError(
+                f"the layer {layer.name!r} is stateful, and cannot be run from the start of a sequence here ({why}). "
+                "Build the model with stateful=False, give it the same weights by set_weights(model.get_weights()), "
+                "and mutate that"
+            )
 
 
 def _is_graph(operation: Any) -> bool:

@@ -116,6 +116,8 @@ def _why_not(operation: Any) -> str:
     if rule is not None and rule.over_time:
         if rule.why_not(operation):
             return f"has no fast rule: {rule.why_not(operation)}"
+        if operation.stateful:
+            return "is stateful: an agent's state starts anew with every episode"
         if operation.go_backwards:
             return "goes backwards in time"
         return "" if operation.return_sequences else "returns its last state alone: set return_sequences=True"

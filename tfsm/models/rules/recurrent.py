@@ -25,8 +25,6 @@ Step = Callable[..., State]
 
 def why_not_recurrent(layer: Any) -> str | None:
     """Name what keeps a recurrent layer from its rule, or None."""
-    if layer.stateful:
-        return "it is stateful"
     if layer.return_state:
         return "it returns its state"
     if getattr(layer, "reset_after", None) is False:
@@ -115,6 +113,7 @@ def _run(
         zero, delta = taps.delta(z)
         z = tf.concat([z, zero], axis=-1)
     shape = tf.shape(z)
+    # Of a stateful layer too: an experience begins anew, as after `reset_state()`.
     start = tf.zeros([z.shape[0] or shape[0], z.shape[1] or shape[1], cell.units], dtype)
     outputs, last = over_time(weights, step, z, weights.remembered((start,) * states), constants)
     weights.remember(last)
