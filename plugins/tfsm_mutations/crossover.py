@@ -63,9 +63,14 @@ class SafeCrossover(CrossoverOptions):
             return tf.add_n(moved) / len(moved)
 
         found = sought(self, measure, parent, intensity)
-        genome = child(found.magnitude)
+        everything = tf.fill(tf.shape(found.magnitude), tf.constant(float("inf"), parent.dtype))
+        wanted = tf.reshape(tf.cast(intensity, parent.dtype), [-1])
+        # The way to another parent may lead further from both than its end.
+        all_of_it = (wanted > 0) & (measure(everything) <= wanted)
+        genome = child(tf.where(all_of_it, everything, found.magnitude))
         # With no divergence wanted nothing is taken over, not even what would cost nothing.
-        genome = tf.where(found.magnitude[:, None] > 0, genome, parent)
+        genome = tf.where((all_of_it | (found.magnitude > 0))[:, None], genome, parent)
+        found = found._replace(reached=found.reached & ~all_of_it)
         taken = tf.reduce_mean(tf.cast(tf.not_equal(genome, parent), tf.float32), axis=-1)
         return Child(genome, {**told(found), "taken_over": taken})
 

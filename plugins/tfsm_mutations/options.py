@@ -23,11 +23,17 @@ class ExperienceOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RescaleOptions(ExperienceOptions):
-    """Options of SM-R, and of all that search for a wanted divergence."""
+class SearchOptions(ExperienceOptions):
+    """Options of all that search for a wanted divergence."""
 
     tolerance: Annotated[float, Gt(0), Lt(1), Doc("how far from the wanted divergence is good enough")] = 0.01
     max_steps: Annotated[int, Ge(1), Doc("most forward passes of one line search")] = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class RescaleOptions(SearchOptions):
+    """Options of SM-R, and of all that rescale."""
+
     mean_over_outputs: Annotated[bool, Doc("average the divergence over outputs instead of summing it")] = False
 
 
@@ -47,7 +53,7 @@ class GradientOptions(GuardOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossoverOptions(RescaleOptions):
+class CrossoverOptions(SearchOptions):
     """Options of the safe crossover."""
 
     share: Annotated[float, Gt(0), Le(1), Doc("share of the weights that the second parent is asked for")] = 0.5

@@ -14,7 +14,7 @@ from tfsm.kernels.line_search import Found, search
 from tfsm.kernels.noise import split
 from tfsm.kernels.sampling import sample_experiences
 from tfsm.models.network import Network
-from tfsm_mutations.options import RescaleOptions
+from tfsm_mutations.options import RescaleOptions, SearchOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ def rescaled(
     return Child(parent + found.magnitude[:, None] * direction, told(found))
 
 
-def sought(options: RescaleOptions, measure: Callable[[Tensor], Tensor], parent: Tensor, intensity: Tensor) -> Found:
+def sought(options: SearchOptions, measure: Callable[[Tensor], Tensor], parent: Tensor, intensity: Tensor) -> Found:
     """Search for the magnitudes `[B]` that measure as much as `intensity`, one number or `[B, 1]`."""
     wanted = tf.broadcast_to(tf.reshape(tf.cast(intensity, parent.dtype), [-1]), tf.shape(parent)[:1])
     return search(measure, wanted, tf.sqrt(wanted), tolerance=options.tolerance, max_steps=options.max_steps)

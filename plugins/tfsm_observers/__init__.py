@@ -6,6 +6,8 @@ from tfsm import hookimpl
 from tfsm.registry import Registry
 from tfsm_observers.options import TensorBoardOptions
 
+tfsm_hooks = 1
+
 
 @hookimpl
 def tfsm_register_observers(registry: Registry) -> None:

@@ -6,6 +6,8 @@ from tfsm import hookimpl
 from tfsm.registry import Registry
 from tfsm_selections import options
 
+tfsm_hooks = 1
+
 
 @hookimpl
 def tfsm_register_selections(registry: Registry) -> None:

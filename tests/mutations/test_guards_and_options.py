@@ -81,6 +81,7 @@ def test_the_change_is_noise_over_a_guarded_sensitivity_for_any_seed(seed: int, 
         "sm-g-sum": measures.sum_sensitivity(jacobian),
         "sm-g-abs": measures.abs_sensitivity(jacobian),
         "sm-g-so": measures.so_sensitivity(jacobian, noise / np.linalg.norm(noise)),
+        "sm-g-rms": measures.rms_sensitivity(jacobian),
     }[name]
     found = change(name, ONE, intensity, seed)
     np.testing.assert_allclose(found, measures.child(np.zeros(2), noise, s), rtol=1e-4)
