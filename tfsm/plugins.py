@@ -68,13 +68,9 @@ class Plugins:
 
     def with_part(self, kind: Kind, part: object) -> tuple[Plugins, str]:
         """Return plugins that have a ready-made part as well, and the name it goes by: its class's."""
-        name = type(part).__name__
-        target = f"{type(part).__module__}:{type(part).__qualname__}"
-        entry = Entry(
-            kind=kind, name=name, target=target, description="", options=None, plugin="", distribution="", part=part
-        )
+        entry = Entry.ready_made(kind, part)
         changed: dict[str, Any] = {f"{kind}s": Parts(kind, [*self.parts(kind).values(), entry])}
-        return replace(self, **changed), name
+        return replace(self, **changed), entry.name
 
     def warnings(self) -> list[str]:
         """Return one line for each broken plugin."""

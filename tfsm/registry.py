@@ -33,6 +33,15 @@ class Entry:
     part: Any = None
     """The part itself, ready made, where it is not one that a plugin registered."""
 
+    @classmethod
+    def ready_made(cls, kind: Kind, part: object) -> Entry:
+        """Return an entry for a part that is there already, and that no plugin registers; its class names it."""
+        name = type(part).__name__
+        target = f"{type(part).__module__}:{type(part).__qualname__}"
+        return cls(
+            kind=kind, name=name, target=target, description="", options=None, plugin="", distribution="", part=part
+        )
+
     @property
     def origin(self) -> str:
         """Who registered it, for messages."""

@@ -1,22 +1,19 @@
+"""What the built-in schemes do besides what every scheme must."""
+
 from __future__ import annotations
 
 import random
 from math import comb
 
 import numpy as np
-import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.contracts.parts import entries, no_global_randomness, part, seeds
-from tfsm.evolution.mapping import chosen
 from tfsm.experiments.parts import build_part
 from tfsm.kernels.noise import distinct_integers, root_seed, split
 from tfsm.plugins import load_plugins
-from tfsm.registry import Entry
-
-EVERY = [pytest.param(entry, id=entry.name) for entry in entries("selection")]
+from tfsm.testing.networks import seeds
 
 
 def seeds_many(count: int) -> tf.Tensor:
@@ -27,49 +24,8 @@ def tournament(**options: object) -> object:
     return build_part(load_plugins().selections["tournament"], options)
 
 
-def population_of(entry: Entry) -> int:
-    return getattr(part(entry), "population", 12)
-
-
-def fitness_for(entry: Entry, lanes: int) -> tf.Tensor:
-    return tf.constant(np.random.default_rng(2).standard_normal((lanes, population_of(entry))), tf.float32)
-
-
-@pytest.mark.parametrize("entry", EVERY)
-def test_choices_are_in_range_and_whole_numbers(entry: Entry) -> None:
-    choice = chosen(part(entry), fitness_for(entry, 50), seeds(50))
-    for index in choice:
-        assert index.dtype == tf.int32
-        assert index.shape == (50,)
-        assert 0 <= int(tf.reduce_min(index)) <= int(tf.reduce_max(index)) < population_of(entry)
-
-
-@pytest.mark.parametrize("entry", EVERY)
-def test_a_population_is_chosen_from_alike_alone_and_among_others(entry: Entry) -> None:
-    fitness = fitness_for(entry, 6)
-    together = chosen(part(entry), fitness, seeds(6))
-    again = chosen(part(entry), fitness, seeds(6))
-    for b in range(6):
-        alone = chosen(part(entry), fitness[b : b + 1], seeds(6)[b : b + 1])
-        assert [int(x[0]) for x in alone] == [int(x[b]) for x in together] == [int(x[b]) for x in again]
-
-
-@pytest.mark.parametrize("entry", EVERY)
-def test_no_global_generator_is_touched(entry: Entry) -> None:
-    with no_global_randomness():
-        chosen(part(entry), fitness_for(entry, 3), seeds(3))
-
-
-@pytest.mark.parametrize("entry", EVERY)
-def test_acceptance_is_said_for_each(entry: Entry) -> None:
-    accepted = part(entry).accepts(tf.constant([1.0, 2.0, 3.0]), tf.constant([2.0, 2.0, 2.0]))
-    assert accepted.dtype == tf.bool
-    assert accepted.shape == (3,)
-    assert bool(accepted[2])
-
-
 def test_a_hill_climber_accepts_only_what_is_better() -> None:
-    climber = part(load_plugins().selections["hill-climber"])
+    climber = build_part(load_plugins().selections["hill-climber"], {})
     child = tf.constant([1.0, 2.0, 3.0, -np.inf, np.nan, -1.0])
     champion = tf.constant([2.0, 2.0, 2.0, 2.0, 2.0, -np.inf])
     np.testing.assert_array_equal(climber.accepts(child, champion), [False, False, True, False, False, True])

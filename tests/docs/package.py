@@ -1,35 +1,45 @@
-"""The package that docs/plugins.md writes out, taken from there."""
+"""The packages that the documents are about: the example, and those that the tutorials make."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
-from tests.docs.markdown import DOCS, blocks
+from tests.docs.markdown import DOCS, ROOT, blocks, commands
+from tests.helpers.fake_distribution import FakeSite
+from tfsm.scaffold.names import Names, names_for
+from tfsm.scaffold.write import package_files
 
-PAGE = DOCS / "plugins.md"
-
-
-def files() -> dict[str, str]:
-    """Return the package's files, by path."""
-    return {block.title: block.text for kind in ("toml", "python") for block in blocks(PAGE, kind) if block.title}
+EXAMPLE = ROOT / "examples" / "tfsm-example-plugin"
+TUTORIALS = sorted(DOCS.glob("your-own-*.md"))
 
 
 def names() -> set[str]:
-    """Return the names that it registers."""
-    return set(re.findall(r'registry\.add\(\s*"([^"]+)"', files()["tfsm_xor/__init__.py"]))
+    """Return the names of parts that only these packages register."""
+    hooks = (EXAMPLE / "src" / "tfsm_example" / "__init__.py").read_text(encoding="utf-8")
+    return {*re.findall(r'registry\.add\(\s*"([^"]+)"', hooks), *(begun(page).part for page in TUTORIALS)}
 
 
 def install(folder: Path) -> None:
-    """Write the package to a folder for the import path, and what pip would write about it."""
-    for path, text in files().items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
-    project = tomllib.loads(files()["pyproject.toml"])["project"]
-    info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-    info.mkdir()
-    metadata = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    (info / "METADATA").write_text(metadata, encoding="utf-8")
-    points = [f"{name} = {target}" for name, target in project["entry-points"]["tfsm"].items()]
-    (info / "entry_points.txt").write_text("\n".join(["[tfsm]", *points, ""]), encoding="utf-8")
+    """Install the example into a folder for the import path."""
+    FakeSite(folder).install_source(EXAMPLE)
+
+
+def begun(page: Path) -> Names:
+    """Return the names of the package that a tutorial begins."""
+    (command,) = [command for command in commands(page) if command.words[1:3] == ("plugins", "new")]
+    _, _, _, name, flag, kind = command.words
+    assert flag == "--kind"
+    return names_for(name, kind)
+
+
+def written(page: Path, folder: Path) -> Path:
+    """Write the package of a tutorial as a reader has it in the end: as it is begun, with the page's files in it."""
+    own = {block.title: block.text for block in blocks(page, "python") if block.title}
+    files = package_files(begun(page))
+    assert own.keys() <= files.keys(), f"{page.name}: files that are not in a new package"
+    for path, text in {**files, **own}.items():
+        target = folder / begun(page).package / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    return folder / begun(page).package

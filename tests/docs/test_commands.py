@@ -50,13 +50,13 @@ def is_run(command: Command) -> bool:
 def is_dear(command: Command) -> bool:
     """Say whether a command takes long, or needs a run directory or a model that is not there."""
     dear = ("run", "compare", "sweep", "robustness", "reproduce", "report", "replay", "runs", "mutate", "sensitivity")
-    return command.words[1] in dear or "--model" in command.words
+    return command.words[1] in dear or command.words[1:3] == ("plugins", "check") or "--model" in command.words
 
 
 @pytest.mark.parametrize(("page", "command"), CASES)
 def test_the_command_line_takes_it(page: Path, command: Command) -> None:
     name, params = parsed(command)
-    # What belongs to the package of docs/plugins.md is tried out there.
+    # What belongs to the example and the tutorials is tried out in tests/kit.
     if not is_run(command) or package.names() & set(command.words):
         return
     assert name == "run"

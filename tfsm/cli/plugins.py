@@ -1,4 +1,4 @@
-"""`tfsm plugins`: what is installed, and what became of it."""
+"""`tfsm plugins`: what is installed and what became of it, whether it is right, and a package to begin with."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ import typer
 
 from tfsm.cli.console import out, print_json
 from tfsm.cli.context import DisablePlugin, context
+from tfsm.cli.plugins_check import check
+from tfsm.cli.plugins_new import new
 
 if TYPE_CHECKING:
     from tfsm.plugins import PluginInfo
 
-app = typer.Typer(help="Show the installed plugins.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Show the installed plugins, check them, or begin a new one.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.callback()
 def plugins() -> None:
-    """Show the installed plugins."""
+    """Show the installed plugins, check them, or begin a new one."""
 
 
 @app.command("list")
@@ -32,6 +36,10 @@ def list_plugins(
         print_json(infos)
     else:
         _print_table(infos)
+
+
+app.command()(check)
+app.command()(new)
 
 
 def _print_table(infos: tuple[PluginInfo, ...]) -> None:

@@ -1,0 +1,43 @@
+"""Exclusive or as a domain, sparse noise as an operator, a selection scheme, and an observer."""
+
+from tfsm import hookimpl
+from tfsm.registry import Registry
+
+from tfsm_example.options import CsvOptions, RandomParentOptions, SparseNoiseOptions, XorOptions
+
+tfsm_hooks = 1
+"""The version of tfsm's plugin interface that this was written for."""
+
+
+@hookimpl
+def tfsm_register_mutations(registry: Registry) -> None:
+    """Register the operator."""
+    registry.add(
+        "sparse-noise",
+        "tfsm_example.sparse_noise:SparseNoise",
+        description="noise on a share of the weights",
+        options=SparseNoiseOptions,
+    )
+
+
+@hookimpl
+def tfsm_register_domains(registry: Registry) -> None:
+    """Register the domain."""
+    registry.add("xor", "tfsm_example.xor:Xor", description="learn exclusive or", options=XorOptions)
+
+
+@hookimpl
+def tfsm_register_selections(registry: Registry) -> None:
+    """Register the selection scheme."""
+    registry.add(
+        "random-parent",
+        "tfsm_example.random_parent:RandomParent",
+        description="anybody breeds, the worst leaves",
+        options=RandomParentOptions,
+    )
+
+
+@hookimpl
+def tfsm_register_observers(registry: Registry) -> None:
+    """Register the observer."""
+    registry.add("csv", "tfsm_example.csv_table:CsvTable", description="a table of the metrics", options=CsvOptions)

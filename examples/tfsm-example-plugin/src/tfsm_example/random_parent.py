@@ -1,0 +1,24 @@
+"""The selection scheme, imported when it is used."""
+
+from dataclasses import dataclass
+
+import tensorflow as tf
+from tfsm import Choice
+from tfsm.contracts import Tensor
+from tfsm.kernels.noise import uniform
+
+from tfsm_example.options import RandomParentOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomParent(RandomParentOptions):
+    """Let anybody breed, and put the child in the place of the worst."""
+
+    def choose(self, fitness: Tensor, seed: Tensor) -> Choice:
+        """Choose from a population's fitness [N]."""
+        parent = tf.cast(uniform(seed, 1)[0] * fitness.shape[-1], tf.int32)
+        return Choice(parent=parent, replaced=tf.argmin(fitness))
+
+    def accepts(self, child: Tensor, replaced: Tensor) -> Tensor:
+        """Let in whoever is not worse."""
+        return child >= replaced

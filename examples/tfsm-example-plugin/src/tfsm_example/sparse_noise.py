@@ -1,0 +1,22 @@
+"""The operator, imported when it is used."""
+
+from dataclasses import dataclass
+
+import tensorflow as tf
+from tfsm.contracts import Nest, Tensor
+from tfsm.kernels.noise import split, uniform
+from tfsm.models.network import Network
+
+from tfsm_example.options import SparseNoiseOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseNoise(SparseNoiseOptions):
+    """Add noise to a share of the weights, and to one weight at least."""
+
+    def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
+        """Return the child."""
+        which_seed, noise_seed = split(seed, 2)
+        drawn = uniform(which_seed, network.size)  # [P]
+        changes = tf.cast(drawn <= tf.maximum(self.share, tf.reduce_min(drawn)), parent.dtype)
+        return parent + intensity * changes * network.noise(noise_seed)

@@ -1,0 +1,78 @@
+"""Every part that is registered is held to the suite that third parties are: `tfsm.testing`."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from typing import Any
+
+import pytest
+
+from tfsm.evolution.records import EVENTS
+from tfsm.plugins import load_plugins
+from tfsm.registry import KINDS, Entry
+from tfsm.testing import Outcome, Subject, checks_for, find, outcomes
+from tfsm.testing.history import history
+from tfsm.testing.suite import Check
+
+NEEDS = {"tensorboard": "tensorboard", "ple": "ple", "gym": "gymnasium"}
+"""Modules without which a part cannot be made; `tests/domains/ple` holds that domain to the suite on a stand-in."""
+GIVEN: dict[str, dict[str, Any]] = {"gym": {"env": "CartPole-v1", "confirm": 0}}
+"""Options without a default, and some that save time."""
+QUICK = ("control", "tournament", "simple-easy", "gym")
+"""Parts that are evolved in the default tests, too; `tests/evolution/test_engine.py` does so with every operator."""
+
+
+def marks(entry: Entry) -> list[pytest.MarkDecorator]:
+    module = NEEDS.get(entry.name)
+    missing = module is not None and importlib.util.find_spec(module) is None
+    return [pytest.mark.skipif(missing, reason=f"{module} is not installed")]
+
+
+def runs(check: Check) -> bool:
+    return check.target.startswith("lock_step:")
+
+
+ENTRIES = [entry for kind in KINDS for entry in load_plugins().parts(kind).values()]
+EVERY = [pytest.param(entry, id=f"{entry.kind} {entry.name}", marks=marks(entry)) for entry in ENTRIES]
+EVOLVED = [
+    pytest.param(
+        entry,
+        id=f"{entry.kind} {entry.name}",
+        marks=[*marks(entry), *([] if entry.name in QUICK else [pytest.mark.slow])],
+    )
+    for entry in ENTRIES
+]
+
+
+@functools.cache
+def subject(entry: Entry) -> Subject:
+    return Subject(entry, GIVEN.get(entry.name, {}))
+
+
+def failures(found: list[Outcome]) -> list[str]:
+    return [f"{each.check}: {each.found} -> {each.advice}" for each in found if each.state == "failed"]
+
+
+# One test a part, so that what a domain said of a few genomes is asked for once, whichever process runs it.
+@pytest.mark.parametrize("entry", EVERY)
+def test_a_part_does_what_every_part_must(entry: Entry) -> None:
+    cheap = [check for check in checks_for(entry.kind) if not runs(check)]
+    assert failures(list(outcomes(subject(entry), cheap))) == []
+
+
+@pytest.mark.parametrize("entry", EVOLVED)
+def test_a_part_stands_whole_runs(entry: Entry) -> None:
+    for check in checks_for(entry.kind):
+        if runs(check):
+            check(subject(entry))
+
+
+@pytest.mark.parametrize("name", [info.name for info in load_plugins().infos if info.distribution == "tfsm"])
+def test_a_plugin_does_what_every_plugin_must(name: str) -> None:
+    (plugin,) = find(load_plugins(), f"plugin:{name}").plugins
+    assert failures(list(outcomes(plugin))) == []
+
+
+def test_the_made_up_history_has_every_event_in_the_order_of_a_run() -> None:
+    assert tuple(event for event, _ in history(None)) == EVENTS

@@ -1,0 +1,80 @@
+"""Parts that are right, for those of `tests/kit/broken_*.py` to differ from in one thing each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import keras
+import tensorflow as tf
+from annotated_types import Ge
+from typing_extensions import Doc
+
+from tfsm.contracts import Evaluation, Nest, Tensor
+from tfsm.models.network import Network
+from tfsm.registry import Entry, Kind
+from tfsm.testing import Subject
+from tfsm.testing.stand_ins import Anybody, Noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeOptions:
+    """Options with one that is as it should be."""
+
+    size: Annotated[int, Ge(1), Doc("how many")] = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoodNoise(SizeOptions, Noise):
+    """Add noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Add:
+    """Add two numbers."""
+
+    def network(self) -> keras.Model:
+        """Return a unit."""
+        return keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+
+    def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
+        """Compare the sum of what it saw, which is its own, with the answer."""
+        seen = tf.random.stateless_uniform([4, 2], [1, 2]) + tf.zeros([tf.shape(genomes)[0], 1, 1])
+        errors = tf.abs(network.rows(genomes, seen)[..., 0] - tf.reduce_sum(seen, axis=-1))  # [B, 4]
+        worst = tf.reduce_max(errors, axis=-1)
+        return Evaluation(-tf.reduce_sum(errors, axis=-1), worst < 0.01, errors, seen)
+
+    def observe(self, experience: Nest) -> Nest:
+        """Return what it saw."""
+        return experience
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoodScheme(Anybody):
+    """Anybody breeds."""
+
+
+class Ears:
+    """Hears of ends."""
+
+    def __init__(self) -> None:
+        self.ends: list[Any] = []
+
+    def finished(self, result: Any) -> None:
+        """Remember it."""
+        self.ends.append(result)
+
+
+def subject(kind: Kind, part: type, *, options: type | None = None, description: str = "what it does") -> Subject:
+    """Return a subject for a class, as if a plugin had registered it."""
+    return Subject(
+        Entry(
+            kind=kind,
+            name=part.__name__.lower(),
+            target=f"{part.__module__}:{part.__qualname__}",
+            description=description,
+            options=options,
+            plugin="kit",
+            distribution="kit",
+        )
+    )

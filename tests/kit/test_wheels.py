@@ -1,0 +1,77 @@
+"""New packages and the example, as wheels in a fresh environment: found, listed and run by name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import ROOT
+from tests.docs.package import EXAMPLE
+from tests.helpers.fake_distribution import FakeSite
+from tfsm.plugins import load_plugins
+from tfsm.registry import KINDS
+from tfsm.scaffold.names import names_for
+from tfsm.scaffold.write import usage, write_package
+
+SMALL = ("--population", "6", "--evaluations", "12", "--quiet", "--json")
+
+
+def ended(*command: str, cwd: Path, environ: dict[str, str]) -> str:
+    result = subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=900, check=False)
+    assert result.returncode == 0, f"{command}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
+    return result.stdout
+
+
+@pytest.mark.slow
+def test_wheels_in_a_fresh_environment_run_by_name(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    environ = FakeSite(tmp_path / "nothing").environ()
+    environ.pop("PYTHONPATH")
+    every = [names_for(f"try-{kind}", kind) for kind in KINDS]
+    packages = [write_package(names, load_plugins(), tmp_path / names.package) for names in every]
+    wheels = tmp_path / "wheels"
+    for source in (ROOT, EXAMPLE, *packages):
+        ended(
+            *(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheels), str(source)),
+            cwd=tmp_path,
+            environ=environ,
+        )
+    assert len(list(wheels.glob("*.whl"))) == 2 + len(packages)
+
+    home = tmp_path / "environment"
+    venv.create(home, with_pip=False)
+    scripts, site = (
+        Path(sysconfig.get_path(what, "venv", {"base": str(home), "platbase": str(home)}))
+        for what in ("scripts", "purelib")
+    )
+    python = scripts / Path(sys.executable).name
+    install = (sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index")
+    ended(*install, *map(str, wheels.glob("*.whl")), cwd=tmp_path, environ=environ)
+    # TensorFlow and the rest are there already; what the environment has itself comes first.
+    others = [path for path in sys.path if path.endswith("site-packages")]
+    (site / "others.pth").write_text("\n".join(others), encoding="utf-8")
+
+    tfsm = str(scripts / "tfsm")
+    where = "import tfsm; print(tfsm.__file__)"
+    assert str(site) in ended(str(python), "-c", where, cwd=tmp_path, environ=environ)
+    infos = json.loads(ended(tfsm, "plugins", "list", "--json", cwd=tmp_path, environ=environ))
+    states = {info["name"]: (info["state"], info["distribution"]) for info in infos}
+    assert states["example"] == ("loaded", "tfsm-example-plugin")
+    for names in every:
+        assert states[names.part] == ("loaded", names.package)
+        _, *words = usage(names).split()
+        summary = json.loads(ended(tfsm, *words, *SMALL, "--out", f"out-{names.part}", cwd=tmp_path, environ=environ))
+        assert summary["runs"][0]["evaluations"] <= 12
+    # The fixtures come with the wheel, by pytest's own entry point.
+    ended(
+        *(str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(packages[0] / "tests")),
+        cwd=packages[0],
+        environ=environ,
+    )
+    ended(tfsm, "plugins", "check", "observer:csv", cwd=tmp_path, environ=environ)

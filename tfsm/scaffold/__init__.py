@@ -1,0 +1,1 @@
+"""A new plugin package, written out for its author: `tfsm plugins new`."""
