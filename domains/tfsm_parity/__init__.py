@@ -6,6 +6,8 @@ from tfsm import hookimpl
 from tfsm.registry import Registry
 from tfsm_parity.options import ParityOptions
 
+tfsm_hooks = 1
+
 
 @hookimpl
 def tfsm_register_domains(registry: Registry) -> None:

@@ -6,6 +6,8 @@ from tfsm import hookimpl
 from tfsm.registry import Registry
 from tfsm_toy.options import SimpleOptions
 
+tfsm_hooks = 1
+
 
 @hookimpl
 def tfsm_register_domains(registry: Registry) -> None:
