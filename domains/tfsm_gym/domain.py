@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import keras
 import numpy as np
@@ -16,6 +16,9 @@ from tfsm_gym.inputs import shown
 from tfsm_gym.networks import network_for
 from tfsm_gym.options import GymOptions
 from tfsm_gym.world import World
+
+ABREAST: Final = 20
+"""Episodes that are played side by side to confirm a solution."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +42,8 @@ class Gym(GymOptions):
         played, kept = self.world.play(network, genomes, seeds)
         fitness = self._aggregate(played.total)
         solved = self._reached(fitness)
-        if self.confirm:
-            for b in np.flatnonzero(solved):
-                more = self._seeds(np.asarray(seed)[b : b + 1], self.episodes, self.confirm)[0]
-                total = self.world.more(network, genomes[b : b + 1], more)
-                solved[b] = self._reached(self._aggregate(np.concatenate([played.total[b], total])))
+        for b in np.flatnonzero(solved) if self.confirm else ():
+            solved[b] = self._confirmed(network, genomes[b : b + 1], np.asarray(seed)[b : b + 1], played.total[b])
         parts = np.nan_to_num(played.total), played.steps, played.terminated
         behavior = np.stack([part.mean(axis=1) for part in parts], axis=1).astype(np.float32)
         return Evaluation(fitness.astype(np.float32), solved, behavior, kept[0] if len(kept) == 1 else kept)
@@ -73,6 +73,16 @@ class Gym(GymOptions):
         return np.array(
             [[_episode_seed([*own, number]) for number in range(first, first + count)] for own in words.tolist()]
         )
+
+    def _confirmed(self, network: Network, genome: Tensor, seed: np.ndarray, total: np.ndarray) -> bool:
+        """Say whether a genome `[1, P]` with returns `[E]` stays at the threshold, whatever more episodes bring."""
+        # In parts: most who were only lucky are found out by the first, and a hundred episodes take long.
+        for first in range(0, self.confirm, ABREAST):
+            more = self._seeds(seed, self.episodes + first, min(ABREAST, self.confirm - first))
+            total = np.concatenate([total, self.world.more(network, genome, more)[0]])
+            if not self._reached(self._aggregate(total)):
+                return False
+        return True
 
     def _aggregate(self, total: np.ndarray) -> np.ndarray:
         """Return one number for the episodes along the last axis; NaN where one of them is."""

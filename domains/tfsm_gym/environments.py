@@ -55,6 +55,8 @@ class Here:
             self._envs.append(self._make())
         try:
             return [env.reset(seed=seed)[0] for env, seed in zip(self._envs, seeds, strict=False)]
+        except TfsmError:
+            raise  # it has its own words for what is wrong
         except Exception as error:
             raise failed(self._name, "reset", error) from error
 
@@ -62,6 +64,8 @@ class Here:
         """Act."""
         try:
             return [held(self._envs[i], action, hold) for i, action in zip(numbers, actions, strict=True)]
+        except TfsmError:
+            raise
         except Exception as error:
             raise failed(self._name, "step", error) from error
 

@@ -98,6 +98,12 @@ def reason(error: BaseException) -> str:
     return words if own and words else f"{type(error).__name__}: {words}".removesuffix(": ")
 
 
+def unsendable(name: str, error: BaseException) -> str:
+    """Return what to tell of an environment that cannot be pickled, or not read again."""
+    what = f"the environment {name!r}" if name else "the environment"
+    return f"{what} cannot be sent to another process ({reason(error)}): use --set vector=sync"
+
+
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep Gymnasium from warning of how environments are used."""

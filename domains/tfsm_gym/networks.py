@@ -28,7 +28,7 @@ def network_for(blank: Mapping[str, np.ndarray], actor: Actor, options: GymOptio
         actor: what is asked.
         options: how large it shall be, and whether it shall remember.
     """
-    if options.memory != "none":
+    if options.recurrent != "none":
         return _remembering(blank, actor, options)
     if len(blank) > 1:
         return _several(blank, actor, options)
@@ -52,7 +52,7 @@ def _several(blank: Mapping[str, np.ndarray], actor: Actor, options: GymOptions)
 def _remembering(blank: Mapping[str, np.ndarray], actor: Actor, options: GymOptions) -> keras.Model:
     if len(blank) > 1:
         raise TfsmError(
-            f"memory={options.memory}: a network that remembers takes one input, and {options.env!r} has "
+            f"recurrent={options.recurrent}: a network that remembers takes one input, and {options.env!r} has "
             f"{len(blank)}: {', '.join(blank)}"
         )
     (seen,) = blank.values()
@@ -60,7 +60,7 @@ def _remembering(blank: Mapping[str, np.ndarray], actor: Actor, options: GymOpti
     if seen.ndim > 1:
         picture = keras.Sequential([keras.Input(seen.shape), *eye(seen.shape)], name="eye")
         front.append(keras.layers.TimeDistributed(picture, name="each_time"))
-    memory = MEMORIES[options.memory](options.units, return_sequences=True, name="memory")
+    memory = MEMORIES[options.recurrent](options.units, return_sequences=True, name="memory")
     return keras.Sequential(
         [
             keras.Input((options.remembered, *seen.shape)),

@@ -68,6 +68,9 @@ class Reader:
                 size, write = _written(name, leaf)
                 self.numbers.append(Numbers(path, leaf, slice(length, length + size), write))
                 length += size
+        names = [picture.name for picture in self.pictures]
+        if len(set(names)) < len(names):
+            raise TfsmError(f"the environment {name!r} has pictures whose names are too much alike: {', '.join(names)}")
         if not self.pictures and not length:
             raise TfsmError(f"the environment {name!r} has nothing to see: its observation space is {space}")
         self.length = length

@@ -28,14 +28,14 @@ class GymOptions:
         float | None, Doc("a fitness of so much is solved; none: the environment's reward threshold, if it has one")
     ] = None
     confirm: Annotated[
-        int, Ge(0), Doc("more episodes for whoever reaches the threshold: only if they do not refute it, it is solved")
+        int, Ge(0), Doc("more episodes for whoever reaches the threshold, 20 at a time: solved is who stays above it")
     ] = 100
     normalize: Annotated[
         Literal["none", "bounds", "sampled"],
         Doc("bounds: scale numbers to [-1, 1] by their bounds; sampled: by mean and deviation under random actions"),
     ] = "none"
     remembered: Annotated[int, Ge(1), Doc("observations kept of all episodes for the operators to look at")] = 32
-    memory: Annotated[
+    recurrent: Annotated[
         Literal["none", "simple-rnn", "gru", "lstm"], Doc("the last hidden layer, if it shall remember earlier steps")
     ] = "none"
     layers: Annotated[int, Ge(1), Doc("hidden layers, behind two convolutions where pictures are seen")] = 2

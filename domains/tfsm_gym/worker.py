@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from tfsm.errors import TfsmError
 from tfsm_gym.environments import failed, held
-from tfsm_gym.loading import Recipe, make, quiet, reason
+from tfsm_gym.loading import Recipe, make, quiet, unsendable
 
 
 def main() -> None:
@@ -27,8 +27,7 @@ def serve(messages: BinaryIO, output: BinaryIO) -> None:
     try:
         share = _Share(pickle.loads(pickle.load(messages)))
     except Exception as error:
-        problem = f"the environment cannot be sent to another process ({reason(error)}): use --set vector=sync"
-        pickle.dump(([], problem), output)
+        pickle.dump(([], unsendable("", error)), output)
         return
     with quiet(), closing(share):
         while True:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tfsm.errors import TfsmError
 from tfsm_gym.environments import Stepped
-from tfsm_gym.loading import PURPOSE, Recipe
+from tfsm_gym.loading import PURPOSE, Recipe, unsendable
 
 # Not by multiprocessing: a fork of a process with TensorFlow's threads may hang, and a spawned one imports the user's
 # script again.
@@ -31,9 +31,13 @@ class Worker:
         import cloudpickle  # comes with Gymnasium, and takes classes of a script along
 
         self._name = recipe.name
+        try:
+            message = cloudpickle.dumps(recipe)
+        except Exception as error:
+            raise TfsmError(unsendable(recipe.name, error)) from error
         command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.tell(cloudpickle.dumps(recipe))
+        self.tell(message)
 
     def tell(self, message: Any) -> None:
         """Send a message."""

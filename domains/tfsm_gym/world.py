@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from threading import RLock
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from tfsm_gym.options import GymOptions
 from tfsm_gym.remembering import Beginning, Moments, Recall
 from tfsm_gym.rollout import Played, play
 from tfsm_gym.workers import Elsewhere
-
-ABREAST: Final = 128
-"""Episodes of one genome that are played side by side at most: each takes an environment of its own."""
 
 
 class World:
@@ -67,10 +64,9 @@ class World:
         kept = recall.all()
         return played, tuple(kept[i] for i in self._order(network))
 
-    def more(self, network: Network, genome: Tensor, seeds: np.ndarray) -> np.ndarray:
-        """Return the sums of rewards of one genome `[1, P]` in episodes with seeds `[E]`."""
-        parts = [seeds[None, i : i + ABREAST] for i in range(0, len(seeds), ABREAST)]
-        return np.concatenate([self._play(self._environments, network, genome, own).total[0] for own in parts])
+    def more(self, network: Network, genomes: Tensor, seeds: np.ndarray) -> np.ndarray:
+        """Return the sums of rewards `[B, E]` of genomes `[B, P]` in episodes with seeds `[B, E]`; nothing is kept."""
+        return self._play(self._environments, network, genomes, seeds).total
 
     def film(self, network: Network, genome: Tensor, seed: int) -> PictureFilm:
         """Film one episode of a genome `[1, P]`."""

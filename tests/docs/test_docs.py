@@ -12,6 +12,7 @@ import pytest
 from tests.docs.markdown import ALL_PAGES, DOCS, PAGES, ROOT, anchors, blocks, links
 from tfsm import hookspecs
 from tfsm.experiments.settings import resolve
+from tfsm.options import describe
 from tfsm.plugins import load_plugins
 from tfsm.registry import KINDS
 
@@ -69,8 +70,11 @@ def test_every_option_is_explained() -> None:
     keys = set()
     overrides = {"observers": list(plugins.observers)}
     for mutation in plugins.mutations:
-        for domain in plugins.domains:
-            resolved = resolve(plugins, domain=domain, mutation=mutation, overrides=overrides, cwd=Path("/"))
+        for domain, entry in plugins.domains.items():
+            needed = [f"domain.{option.name}=any" for option in describe(entry.options) if option.required]
+            resolved = resolve(
+                plugins, domain=domain, mutation=mutation, overrides=overrides, sets=needed, cwd=Path("/")
+            )
             keys |= set(resolved.sources)
     options = {key.rpartition(".")[2] for key in keys}
     assert {option for option in options if f"`{option}`" not in text} == set()

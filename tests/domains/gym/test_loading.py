@@ -1,0 +1,92 @@
+"""Whatever is wrong with an environment is said in one line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.domains.gym.made import Made, fails, made
+from tests.domains.gym.playing import fitness, gym
+from tfsm.errors import TfsmError
+from tfsm_gym.domain import Gym
+from tfsm_gym.loading import parsed
+
+MODULE = """
+import gymnasium
+from tests.domains.gym.made import Made
+
+gymnasium.register("Mine-v0", Made)
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"env": "CartPol-v1"}, "the environment 'CartPol-v1' cannot be made: .* Did you mean: `CartPole`"),
+        ({"env": "CartPole-v9"}, "cannot be made: .*versioned environments"),
+        ({"env": "no_such_module:Mine-v0"}, "cannot be made: ModuleNotFoundError: No module named 'no_such_module'"),
+        ({"env": ""}, "the environment '' cannot be made: Malformed environment ID"),
+        ({"env_options": '{"colour": 1}'}, "cannot be made: TypeError: .*unexpected keyword argument 'colour'"),
+        ({"env_options": "8x8"}, 'env_options=8x8: expected keyword arguments as JSON, such as {"map_name": "8x8"}'),
+        ({"env_options": "[1]"}, r"env_options=\[1\]: expected keyword arguments"),
+    ],
+)
+def test_what_cannot_be_made(options: dict[str, Any], message: str) -> None:
+    with made(), pytest.raises(TfsmError, match=message) as caught:
+        gym(**options).network()
+    assert "\n" not in str(caught.value)
+
+
+def test_options_reach_the_environment() -> None:
+    assert parsed('{"ends": 3}') == parsed("{'ends': 3}") == {"ends": 3}
+    with made():
+        assert fitness(gym(env_options='{"ends": 3}')) == 3
+
+
+@pytest.mark.parametrize("normalize", ["none", "sampled"])
+def test_an_environment_that_fails_in_a_step(normalize: str) -> None:
+    with (
+        made(pays=fails),
+        pytest.raises(TfsmError, match=r"^the environment 'tests/Made-v0' failed in step\(\): RuntimeError: too late$"),
+    ):
+        fitness(gym(normalize=normalize))
+
+
+def test_an_environment_that_fails_in_reset() -> None:
+    def shows(env: Made) -> Any:
+        raise ValueError("closed today")
+
+    with made(shows=shows), pytest.raises(TfsmError, match=r"failed in reset\(\): ValueError: closed today$"):
+        fitness(gym())
+
+
+def test_gymnasium_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    domain = Gym(env="CartPole-v1")
+    with pytest.raises(TfsmError, match=r"^the domain 'gym' needs gymnasium: pip install 'tfsm\[gym\]'$"):
+        domain.network()
+
+
+def test_a_module_in_the_working_directory_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gymnasium
+
+    (tmp_path / "my_worlds.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    try:
+        assert fitness(gym(env="my_worlds:Mine-v0")) == 5
+    finally:
+        sys.modules.pop("my_worlds", None)
+        gymnasium.registry.pop("Mine-v0", None)
+
+
+def test_a_version_that_is_out_of_date_is_told_of() -> None:
+    with pytest.warns(UserWarning, match=r"The environment CartPole-v0 is out of date"):
+        Gym(env="CartPole-v0").network()
+
+
+def test_environments_of_tfsm_are_found_by_name() -> None:
+    assert gym(env="tfsm/HardMaze-v0", steps=2).network().input_shape[0] is None
