@@ -87,7 +87,7 @@ def test_layers_of_lower_precision_are_measured_too() -> None:
     np.testing.assert_allclose(tapped, copied, rtol=5e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["einsum", "embedding", "batch normalization", "subclassed", "initial state"])
+@pytest.mark.parametrize("name", ["einsum", "embedding", "depthwise", "subclassed", "a mask as an argument"])
 def test_layers_that_cannot_tell_are_copied(name: str) -> None:
     assert not Network(CASES[name].build()).tapped
 

@@ -14,7 +14,7 @@ from tfsm.errors import TfsmError
 from tfsm.kernels.frames import Frames
 from tfsm.models.folding import accepts_training, call_folded
 from tfsm.models.memory import Memory
-from tfsm.models.rules import rule_for
+from tfsm.models.rules import Rule, rule_for
 from tfsm.models.taps import Taps
 from tfsm.models.times import Looked, at_each_time, sees_one_time, written_out
 from tfsm.models.weights import Weights
@@ -131,10 +131,13 @@ def _apply(
         return at_each_time(operation, weights, args[0], lambda x: _apply(operation.layer, weights, (x,), {}))
     args, kwargs = written_out((args, kwargs), weights)
     way, _ = _way(operation)
-    if way == "native" and _plain(args, kwargs):
+    if way == "native":
         rule = rule_for(operation)
         assert rule is not None
-        return rule.run(operation, weights, args[0])
+        if _plain(args, kwargs):
+            return rule.run(operation, weights, args[0])
+        if _started(rule, args, kwargs):
+            return rule.run(operation, weights, args[0], tuple(tf.nest.flatten(kwargs["initial_state"])))
     if way != "folded":
         return _mapped(operation, weights, args, kwargs, held)
     if not isinstance(operation, keras.layers.Layer):
@@ -177,6 +180,11 @@ def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return len(args) == 1 and not _given(kwargs)
 
 
+def _started(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Say whether a call gives one tensor and the state to start from, to a rule that takes that."""
+    return rule.starts and len(args) == 1 and set(_given(kwargs)) == {"initial_state"}
+
+
 def _given(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in kwargs.items() if name != "training" and value is not None}
 
@@ -192,14 +200,25 @@ def _arguments(node: Any) -> list[Any]:
 
 def _way_in(model: Any, operation: Any) -> tuple[str, str]:
     way, why = _way(operation)
-    if way == "native" and not _plainly_called(model, operation):
+    rule = rule_for(operation)
+    if (
+        way == "native"
+        and rule is not None
+        and not all(
+            _plain(call.args, call.kwargs) or _started(rule, call.args, call.kwargs)
+            for call in _calls(model, operation)
+        )
+    ):
         return "mapped", "it is called with more than its input"
     return way, why
 
 
 def _plainly_called(model: Any, operation: Any) -> bool:
-    calls = [node.arguments for node in _nodes(model) if node.operation is operation]
-    return all(_plain(call.args, call.kwargs) for call in calls)
+    return all(_plain(call.args, call.kwargs) for call in _calls(model, operation))
+
+
+def _calls(model: Any, operation: Any) -> list[Any]:
+    return [node.arguments for node in _nodes(model) if node.operation is operation]
 
 
 def _way(operation: Any) -> tuple[str, str]:

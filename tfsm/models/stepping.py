@@ -118,6 +118,8 @@ def _why_not(operation: Any) -> str:
             return f"has no fast rule: {rule.why_not(operation)}"
         if operation.stateful:
             return "is stateful: an agent's state starts anew with every episode"
+        if operation.return_state:
+            return "returns its state beside its output"
         if operation.go_backwards:
             return "goes backwards in time"
         return "" if operation.return_sequences else "returns its last state alone: set return_sequences=True"

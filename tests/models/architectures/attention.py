@@ -37,5 +37,5 @@ CASES: dict[str, Case] = {
     "additive attention": functional((4, 3), ways="nnm")(
         lambda x: kl.AdditiveAttention()([kl.Dense(3)(x), kl.Dense(3)(x)])
     ),
-    "transformer": functional((4, 4), ways="mfmnnfmfn")(transformer),
+    "transformer": functional((4, 4), ways="mfnnnfnfn")(transformer),
 }

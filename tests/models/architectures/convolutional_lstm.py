@@ -8,6 +8,12 @@ from keras import layers as kl
 from tests.models.architectures.case import Case, N, functional, sequential
 from tests.models.plain import drawn
 
+
+def stateful() -> keras.Model:
+    x = keras.Input(batch_shape=(N, 3, 4, 4, 1))
+    return keras.Model(x, kl.ConvLSTM2D(1, 3, stateful=True)(x))
+
+
 CASES: dict[str, Case] = {
     "conv lstm": sequential((3, 5, 5, 1), lambda: kl.ConvLSTM2D(2, 3), ways="n"),
     "conv lstm, long": sequential((6, 5, 4, 2), lambda: kl.ConvLSTM2D(2, 2, return_sequences=True), ways="n"),
@@ -39,4 +45,5 @@ CASES: dict[str, Case] = {
     "conv lstm, returned state": functional((3, 4, 4, 1), ways="m")(
         lambda x: kl.ConvLSTM2D(1, 3, return_state=True)(x)[1]
     ),
+    "stateful conv lstm": Case(stateful, [drawn(N, 3, 4, 4, 1)], "n"),
 }

@@ -21,5 +21,7 @@ CASES: dict[str, Case] = {
     "einsum, two weights": sequential((2,), lambda: kl.EinsumDense("bi,i->bi", (2,)), ways="n", copied=True),
     "dropout": sequential((3,), lambda: kl.Dense(5), lambda: kl.Dropout(0.9), lambda: kl.Dense(2), ways="nfn"),
     "noise": sequential((3,), lambda: kl.Dense(5), lambda: kl.GaussianNoise(1.0), ways="nf"),
-    "prelu": sequential((3,), lambda: kl.Dense(4), kl.PReLU, lambda: kl.Dense(2), ways="nmn"),
+    "prelu": sequential((3,), lambda: kl.Dense(4), kl.PReLU, lambda: kl.Dense(2), ways="nnn"),
+    "prelu, shared": sequential((3, 4), lambda: kl.Dense(2), lambda: kl.PReLU(shared_axes=[1]), ways="nn"),
+    "prelu, shared behind": sequential((3, 4), lambda: kl.Dense(2), lambda: kl.PReLU(shared_axes=[2]), ways="nm"),
 }

@@ -7,16 +7,16 @@ from keras import layers as kl
 from tests.models.architectures.case import Case, sequential
 
 CASES: dict[str, Case] = {
-    "batch normalization": sequential((3,), lambda: kl.Dense(4), lambda: kl.BatchNormalization(), ways="nm"),
-    "layer normalization": sequential((3,), lambda: kl.Dense(4), lambda: kl.LayerNormalization(), ways="nm"),
+    "batch normalization": sequential((3,), lambda: kl.Dense(4), lambda: kl.BatchNormalization(), ways="nn"),
+    "layer normalization": sequential((3,), lambda: kl.Dense(4), lambda: kl.LayerNormalization(), ways="nn"),
     "batch normalization of pictures": sequential(
-        (4, 4, 2), lambda: kl.Conv2D(3, 2), kl.BatchNormalization, kl.Flatten, lambda: kl.Dense(2), ways="nmfn"
+        (4, 4, 2), lambda: kl.Conv2D(3, 2), kl.BatchNormalization, kl.Flatten, lambda: kl.Dense(2), ways="nnfn"
     ),
     "batch normalization, no scale": sequential(
-        (3,), lambda: kl.Dense(4), lambda: kl.BatchNormalization(scale=False), lambda: kl.Dense(2), ways="nmn"
+        (3,), lambda: kl.Dense(4), lambda: kl.BatchNormalization(scale=False), lambda: kl.Dense(2), ways="nnn"
     ),
     "layer normalization over two axes": sequential(
-        (4, 3), lambda: kl.Dense(3), lambda: kl.LayerNormalization(axis=(1, 2), center=False), ways="nm"
+        (4, 3), lambda: kl.Dense(3), lambda: kl.LayerNormalization(axis=(1, 2), center=False), ways="nn"
     ),
     "group normalization": sequential(
         (4, 4, 2),
@@ -24,11 +24,14 @@ CASES: dict[str, Case] = {
         lambda: kl.GroupNormalization(2),
         kl.Flatten,
         lambda: kl.Dense(2),
-        ways="nmfn",
+        ways="nnfn",
     ),
-    "root mean square normalization": sequential((3,), lambda: kl.Dense(4), kl.RMSNormalization, ways="nm"),
+    "root mean square normalization": sequential((3,), lambda: kl.Dense(4), kl.RMSNormalization, ways="nn"),
     "unit normalization": sequential((3,), lambda: kl.Dense(4), kl.UnitNormalization, ways="nf"),
     "spectral normalization": sequential(
         (3,), lambda: kl.Dense(3), lambda: kl.SpectralNormalization(kl.Dense(4, "tanh")), ways="nm"
+    ),
+    "batch normalization of another axis": sequential(
+        (3, 2), lambda: kl.Dense(2), lambda: kl.BatchNormalization(axis=1), ways="nm"
     ),
 }

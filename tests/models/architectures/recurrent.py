@@ -42,17 +42,17 @@ CASES: dict[str, Case] = {
     "backwards": sequential((5, 3), lambda: kl.GRU(4, go_backwards=True, return_sequences=True), ways="n"),
     "backwards, long": sequential((18, 3), lambda: kl.LSTM(4, go_backwards=True), ways="n"),
     "any length": Case(lambda: keras.Sequential([keras.Input((None, 3)), kl.LSTM(3)]), [drawn(N, 7, 3)], "n"),
-    "bidirectional": sequential((5, 3), lambda: kl.Bidirectional(kl.LSTM(2)), ways="m", heavy=True),
+    "bidirectional": sequential((5, 3), lambda: kl.Bidirectional(kl.LSTM(2)), ways="n"),
     "rnn of a cell": sequential(
         (5, 3), lambda: kl.RNN(kl.LSTMCell(3), return_sequences=True), lambda: kl.RNN(kl.GRUCell(2)), ways="nn"
     ),
     "rnn of several cells": sequential((5, 3), lambda: kl.RNN([kl.LSTMCell(3), kl.LSTMCell(2)]), ways="m"),
     "two biases": sequential((5, 3), lambda: kl.RNN(DualBiasLSTMCell(3), return_sequences=True), ways="n"),
-    "initial state": functional((5, 3), (4,), ways="m")(lambda x, state: kl.GRU(4)(x, initial_state=state)),
-    "two initial states": functional((5, 3), (4,), ways="fm")(
+    "initial state": functional((5, 3), (4,), ways="n")(lambda x, state: kl.GRU(4)(x, initial_state=state)),
+    "two initial states": functional((5, 3), (4,), ways="fn")(
         lambda x, state: kl.LSTM(4)(x, initial_state=[state, 2.0 * state])
     ),
-    "returned state": functional((5, 3), ways="m")(lambda x: kl.GRU(4, return_state=True)(x)[1]),
+    "returned state": functional((5, 3), ways="n")(lambda x: kl.GRU(4, return_state=True)(x)[1]),
     "time distributed": sequential((5, 3), lambda: kl.TimeDistributed(kl.Dense(2)), ways="n"),
     "time distributed model": sequential(
         (5, 4, 4, 1),
@@ -63,22 +63,27 @@ CASES: dict[str, Case] = {
     "time distributed, nothing to learn": sequential(
         (3, 4, 4, 1), lambda: kl.TimeDistributed(kl.AveragePooling2D(2)), lambda: kl.ConvLSTM2D(2, 2), ways="fn"
     ),
-    "time distributed, no rule": sequential(
-        (3, 4), lambda: kl.TimeDistributed(kl.LayerNormalization()), lambda: kl.Dense(2), ways="mn"
+    "time distributed normalization": sequential(
+        (3, 4), lambda: kl.TimeDistributed(kl.LayerNormalization()), lambda: kl.Dense(2), ways="nn"
     ),
     "bidirectional stack": sequential(
         (4, 3),
         lambda: kl.Bidirectional(kl.GRU(2, return_sequences=True), merge_mode="sum"),
         lambda: kl.Bidirectional(kl.LSTM(2)),
-        ways="mm",
-        heavy=True,
+        ways="nn",
     ),
     "recurrent dropout": sequential((5, 3), lambda: kl.GRU(3, dropout=0.5, recurrent_dropout=0.5), ways="n"),
-    "states as outputs": functional((4, 3), ways="m", heavy=True)(lambda x: kl.LSTM(2, return_state=True)(x)),
-    "encoder and decoder": functional((4, 3), (3, 2), ways="mmn", heavy=True)(encoder_and_decoder),
+    "states as outputs": functional((4, 3), ways="n")(lambda x: kl.LSTM(2, return_state=True)(x)),
+    "encoder and decoder": functional((4, 3), (3, 2), ways="nnn")(encoder_and_decoder),
     "stateful simple rnn": stateful(lambda: kl.SimpleRNN(3, stateful=True)),
     "stateful gru": stateful(lambda: kl.GRU(2, stateful=True)),
     "stateful lstms": stateful(
         lambda: kl.LSTM(2, stateful=True, return_sequences=True), lambda: kl.LSTM(2, stateful=True)
+    ),
+    "bidirectional, two outputs": functional((4, 3), ways="m", heavy=True)(
+        lambda x: kl.Bidirectional(kl.SimpleRNN(2), merge_mode=None)(x)
+    ),
+    "bidirectional product": sequential(
+        (4, 3), lambda: kl.Bidirectional(kl.SimpleRNN(2, return_sequences=True), merge_mode="mul"), ways="n"
     ),
 }

@@ -8,23 +8,26 @@ from typing import Any
 
 import keras
 
-from tfsm.contracts import Tensor
 from tfsm.models.layers import DualBiasLSTMCell
+from tfsm.models.rules.bidirectional import bidirectional, why_not_bidirectional
 from tfsm.models.rules.convolution import convolution, why_not_convolution
 from tfsm.models.rules.convolutional_lstm import LONGEST_PICTURES, convolutional_lstm, why_not_convolutional_lstm
 from tfsm.models.rules.dense import dense, einsum_dense, embedding, why_not_dense, why_not_embedding
 from tfsm.models.rules.recurrent import LONGEST, gru, lstm, simple_rnn, why_not_recurrent
-from tfsm.models.weights import Weights
+from tfsm.models.rules.scaling import normalization, prelu, why_not_normalization, why_not_prelu
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How a kind of layer runs: `run` takes `[B, N, ...]` (or `[1, N, ...]`); `why_not` names what it cannot do."""
+    """How a kind of layer runs: `run` takes the layer, `Weights` and inputs; `why_not` names what it cannot do."""
 
-    run: Callable[[Any, Weights, Tensor], Tensor]
+    run: Callable[..., Any]
+    """Inputs are `[B, N, ...]`, or `[1, N, ...]` where all genomes see the same."""
     why_not: Callable[[Any], str | None]
     tapped: bool = True
     """Whether it tells taps how its variables are used."""
+    starts: bool = False
+    """Whether `run` takes the state to start from as a fourth argument."""
     longest: int | None = None
     """The longest sequence through which XLA runs it well; None where it does not run through time."""
 
@@ -41,12 +44,18 @@ def rule_for(layer: object) -> Rule | None:
         layers.Dense: Rule(dense, why_not_dense),
         layers.EinsumDense: Rule(einsum_dense, why_not_dense, tapped=False),
         layers.Embedding: Rule(embedding, why_not_embedding, tapped=False),
-        layers.SimpleRNN: Rule(simple_rnn, why_not_recurrent, longest=LONGEST),
-        layers.LSTM: Rule(lstm, why_not_recurrent, longest=LONGEST),
-        layers.GRU: Rule(gru, why_not_recurrent, longest=LONGEST),
+        layers.SimpleRNN: Rule(simple_rnn, why_not_recurrent, starts=True, longest=LONGEST),
+        layers.LSTM: Rule(lstm, why_not_recurrent, starts=True, longest=LONGEST),
+        layers.GRU: Rule(gru, why_not_recurrent, starts=True, longest=LONGEST),
         layers.Conv1D: Rule(convolution, why_not_convolution),
         layers.Conv2D: Rule(convolution, why_not_convolution),
         layers.Conv3D: Rule(convolution, why_not_convolution),
+        layers.Bidirectional: Rule(bidirectional, why_not_bidirectional),
+        layers.BatchNormalization: Rule(normalization, why_not_normalization),
+        layers.LayerNormalization: Rule(normalization, why_not_normalization),
+        layers.GroupNormalization: Rule(normalization, why_not_normalization),
+        layers.RMSNormalization: Rule(normalization, why_not_normalization),
+        layers.PReLU: Rule(prelu, why_not_prelu),
         layers.ConvLSTM1D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST_PICTURES),
         layers.ConvLSTM2D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST_PICTURES),
         layers.ConvLSTM3D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST_PICTURES),

@@ -27,6 +27,8 @@ def why_not_convolutional_lstm(layer: Any) -> str | None:
     """Name what keeps a convolutional LSTM from its rule, or None."""
     if layer.data_format != "channels_last":
         return "channels come first"
+    if layer.return_state:
+        return "it returns its state"
     return why_not_recurrent(layer)
 
 

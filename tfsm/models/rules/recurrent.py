@@ -25,14 +25,12 @@ Step = Callable[..., State]
 
 def why_not_recurrent(layer: Any) -> str | None:
     """Name what keeps a recurrent layer from its rule, or None."""
-    if layer.return_state:
-        return "it returns its state"
     if getattr(layer, "reset_after", None) is False:
         return "reset_after=False"
     return None
 
 
-def simple_rnn(layer: Any, weights: Weights, x: Tensor) -> Tensor:
+def simple_rnn(layer: Any, weights: Weights, x: Tensor, first: State | None = None) -> Any:
     """Run a SimpleRNN layer."""
     cell = layer.cell
     recurrent = weights.of(cell.recurrent_kernel, layer.compute_dtype)
@@ -40,10 +38,10 @@ def simple_rnn(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     def step(z: Tensor, state: State, recurrent: Tensor) -> State:
         return (activated(cell, z + tf.matmul(state[0], recurrent)),)
 
-    return _run(layer, weights, x, step, (recurrent,), states=1)
+    return _run(layer, weights, x, step, (recurrent,), first, states=1)
 
 
-def lstm(layer: Any, weights: Weights, x: Tensor) -> Tensor:
+def lstm(layer: Any, weights: Weights, x: Tensor, first: State | None = None) -> Any:
     """Run an LSTM layer."""
     cell = layer.cell
     recurrent = weights.of(cell.recurrent_kernel, layer.compute_dtype)
@@ -52,7 +50,8 @@ def lstm(layer: Any, weights: Weights, x: Tensor) -> Tensor:
         hidden, carry = state
         return lstm_state(cell, z + tf.matmul(hidden, recurrent), carry)
 
-    return _run(layer, weights, x, step, (recurrent,), states=2, second_bias=getattr(cell, "recurrent_bias", None))
+    second = getattr(cell, "recurrent_bias", None)
+    return _run(layer, weights, x, step, (recurrent,), first, states=2, second_bias=second)
 
 
 def lstm_state(cell: Any, z: Tensor, carry: Tensor) -> State:
@@ -63,7 +62,7 @@ def lstm_state(cell: Any, z: Tensor, carry: Tensor) -> State:
     return o * activated(cell, carry), carry
 
 
-def gru(layer: Any, weights: Weights, x: Tensor) -> Tensor:
+def gru(layer: Any, weights: Weights, x: Tensor, first: State | None = None) -> Any:
     """Run a GRU layer with the reset gate applied after the product."""
     cell = layer.cell
     dtype = layer.compute_dtype
@@ -80,7 +79,7 @@ def gru(layer: Any, weights: Weights, x: Tensor) -> Tensor:
         new = activated(cell, x_new + reset * h_new)
         return (update * hidden + (1.0 - update) * new,)
 
-    return _run(layer, weights, x, step, constants, states=1, own_recurrent_bias=cell.use_bias, own_delta=True)
+    return _run(layer, weights, x, step, constants, first, states=1, own_recurrent_bias=cell.use_bias, own_delta=True)
 
 
 def _run(
@@ -89,13 +88,17 @@ def _run(
     x: Tensor,
     step: Step,
     constants: tuple[Tensor, ...],
+    first: State | None,
     *,
     states: int,
     own_recurrent_bias: bool = False,
     own_delta: bool = False,
     second_bias: Any = None,
-) -> Tensor:
-    """Run a layer; with taps, `own_delta` appends to z the delta of the product with the state, if it needs one."""
+) -> Any:
+    """Run a layer from the state `first`, or from zeros.
+
+    With taps, `own_delta` appends to z the delta of the product with the state, if it needs one.
+    """
     cell = layer.cell
     dtype = layer.compute_dtype
     x = tf.cast(x, dtype)  # [B, N, T, in]
@@ -114,15 +117,17 @@ def _run(
         z = tf.concat([z, zero], axis=-1)
     shape = tf.shape(z)
     # Of a stateful layer too: an experience begins anew, as after `reset_state()`.
-    start = tf.zeros([z.shape[0] or shape[0], z.shape[1] or shape[1], cell.units], dtype)
-    outputs, last = over_time(weights, step, z, weights.remembered((start,) * states), constants)
+    zero = tf.zeros([z.shape[0] or shape[0], z.shape[1] or shape[1], cell.units], dtype)
+    start = (zero,) * states if first is None else tuple(weights.wide(tf.cast(state, dtype)) for state in first)
+    outputs, last = over_time(weights, step, z, weights.remembered(start), constants)
     weights.remember(last)
     if taps is not None:
         # The state that a step sees is what the one before it left.
-        taps.record(cell.recurrent_kernel, tf.concat([start[:, :, None], outputs[:, :, :-1]], axis=2), delta)
+        taps.record(cell.recurrent_kernel, tf.concat([start[0][:, :, None], outputs[:, :, :-1]], axis=2), delta)
         if own_recurrent_bias:
             taps.record(cell.bias, None, delta, part=1)
-    return outputs if layer.return_sequences else last[0]
+    result = outputs if layer.return_sequences else last[0]
+    return (result, *last) if layer.return_state else result
 
 
 def over_time(
