@@ -48,7 +48,8 @@ class SafeCrossover(CrossoverOptions):
             sample_experiences(own, self.experiences, sample_seed, replacement=self.replacement)
             for own, sample_seed in ((experience, own_seed), (mate_experience, mate_seed))
         ]
-        asked = tf.cast(uniform(mask_seed, network.size) < self.share, parent.dtype) * (mate - parent)  # [B, P]
+        mask = tf.cast(uniform(mask_seed, network.size) < self.share, parent.dtype)
+        asked = network.shared(mask * (mate - parent))  # [B, P]
         steepness = tf.abs(asked) * tf.add_n([sum_sensitivity(network, parent, own) for own in seen])
 
         def child(magnitude: Tensor) -> Tensor:

@@ -67,8 +67,11 @@ class Network:
 
     def noise(self, seed: Tensor) -> Tensor:
         """Draw a mutation's noise `[..., P]` from seeds `[..., 2]`: standard normal, times each weight's share."""
-        drawn = gaussian(seed, self.size, self.dtype)
-        return drawn if self._shares is None else drawn * tf.constant(self._shares, self.dtype)
+        return self.shared(gaussian(seed, self.size, self.dtype))
+
+    def shared(self, change: Tensor) -> Tensor:
+        """Return a change `[..., P]` of the weights, times each weight's share of the intensity."""
+        return change if self._shares is None else change * tf.constant(self._shares, self.dtype)
 
     def child(self, genome: np.ndarray) -> keras.Model:
         """Return a model of this genome `[P]`, which differs from the user's own in the weights only."""

@@ -1,0 +1,35 @@
+"""The story of a trained network that survives safe mutations, as the README's picture tells it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from examples import pretrained_network as example
+
+
+@pytest.fixture(scope="module")
+def mutants() -> example.Mutants:
+    return example.Mutants(example.trained(), example.INTENSITY)
+
+
+def test_a_trained_network_keeps_its_accuracy_where_noise_of_the_same_size_takes_most_of_it(
+    mutants: example.Mutants,
+) -> None:
+    import tfsm
+
+    parent = tfsm.flatten(mutants.model)
+    assert mutants.accuracy(parent[None])[0] > 0.95
+    safe, plain = mutants.retained()
+    assert safe >= 0.95
+    assert plain < 0.5  # chance is a third
+    lengths = [np.sqrt(((own - parent) ** 2).sum(axis=1).mean()) for own in (mutants.safe, mutants.plain)]
+    assert lengths[1] == pytest.approx(lengths[0], rel=0.05)
+
+
+def test_it_is_drawn(mutants: example.Mutants, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    example.draw(mutants.model, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 20_000
