@@ -38,6 +38,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_among_few_and_among_many() -> None:
     with made(acts=NUMBERS, pays=total, ends=6):
         few, many = (tfsm.evolve("gym", mutation="sm-g-sum", recurrent="gru", runs=runs, **SMALL) for runs in (1, 3))
