@@ -1,0 +1,115 @@
+"""Any operator with any selection scheme on any domain: it works, or says why not."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.helpers.engines import evolve
+from tfsm.errors import TfsmError
+from tfsm.evolution.engine import Engine
+from tfsm.evolution.initial import Initial
+from tfsm.evolution.plan import make_plan
+from tfsm.experiments.parts import build_part
+from tfsm.kernels import noise
+from tfsm.plugins import load_plugins
+from tfsm.testing.networks import network_of
+
+PLUGINS = load_plugins()
+OPTIONS: dict[str, dict[str, Any]] = {
+    "parity": {"bits": 2, "units": 2},
+    "gym": {"env": "CartPole-v1", "episodes": 1, "steps": 5, "confirm": 0},
+    "topdown-maze": {"steps": 34},
+    "first-person-maze": {"frames": 8},
+    "tournament": {"size": 3},
+    "novelty": {"size": 3, "archive": 10},
+    "lexicase": {"size": 3},
+    "truncation": {"parents": 2},
+    "map-elites": {"archive": "cvt", "beginners": 4},
+}
+"""Small ones, and those without a default."""
+CANNOT = {
+    ("mutation", "safe-crossover", "hill-climber"): "there is a population of one",
+    ("domain", "gym", "map-elites"): "needs the bounds of behavior",
+    ("domain", "simple-easy", "map-elites"): "needs the bounds of behavior",
+    ("domain", "simple-medium", "map-elites"): "needs the bounds of behavior",
+    ("domain", "simple-washout", "map-elites"): "needs the bounds of behavior",
+    **{
+        ("domain", name, "lexicase"): "reports no cases"
+        for name in PLUGINS.domains
+        if not name.startswith(("simple", "parity"))
+    },
+}
+"""What cannot work, and what is said."""
+NEEDS = {"gym": "gymnasium", "ple": "ple"}
+
+
+def cases() -> list[Any]:
+    found = []
+    for domain, mutation, selection in itertools.product(PLUGINS.domains, PLUGINS.mutations, PLUGINS.selections):
+        # By default, every operator and every scheme once; the rest of the product takes a while.
+        once = (domain, mutation) == ("parity", "control") or (domain, selection) == ("simple-easy", "tournament")
+        marks = [] if once else [pytest.mark.slow]
+        needed = NEEDS.get(domain)
+        if needed is not None:
+            missing = importlib.util.find_spec(needed) is None
+            marks.append(pytest.mark.skipif(missing, reason=f"{needed} is not installed"))
+        found.append(pytest.param(domain, mutation, selection, marks=marks))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run without compiling, and with numbers that are random enough."""
+    monkeypatch.setattr(noise, "_ROUNDS", 4)
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+def part(kind: str, name: str) -> Any:
+    entry = PLUGINS.parts(kind)[name]  # type: ignore[arg-type]
+    return build_part(entry, OPTIONS.get(name, {}))
+
+
+def reason(domain: str, mutation: str, selection: str) -> str | None:
+    found = (CANNOT.get(("mutation", mutation, selection)), CANNOT.get(("domain", domain, selection)))
+    return next((why for why in found if why is not None), None)
+
+
+@pytest.mark.filterwarnings("ignore:Even though the `tf.config.experimental_run_functions_eagerly`")
+@pytest.mark.parametrize(("domain", "mutation", "selection"), cases())
+def test_it_works_or_says_why_not(domain: str, mutation: str, selection: str) -> None:
+    where = part("domain", domain)
+    network = network_of(where)
+    population = 1 if selection == "hill-climber" else 6
+
+    def run() -> Any:
+        engine = Engine(
+            network,
+            where,
+            part("mutation", mutation),
+            part("selection", selection),
+            intensity=0.01,
+            population=population,
+            initial=Initial("xavier-normal", None),
+            seed=0,
+            plan=make_plan(network, runs=1, population=population),
+        )
+        return evolve(engine, runs=1, evaluations=9, log_every=9)
+
+    why = reason(domain, mutation, selection)
+    if why is not None:
+        with pytest.raises(TfsmError, match=why):
+            run()
+        return
+    (result,), told = run()
+    assert result.evaluations == 9 or result.solved
+    assert np.isfinite(result.champion).all()
+    assert np.isfinite(told.metrics[-1]["best_fitness"])
