@@ -16,7 +16,7 @@ Mutations: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--mutation",
-        help="Mutation operators, with commas between them.  [default: all of them]",
+        help="Mutation operators, with commas between them.  [default: the paper's five]",
         metavar="NAME,...",
         autocompletion=complete_parts("mutation"),
     ),

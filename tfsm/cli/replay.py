@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tfsm.cli.arguments import Trust
 from tfsm.cli.complete import complete_parts
 from tfsm.cli.config import Config
 from tfsm.cli.console import out, print_json
@@ -47,6 +48,7 @@ def replay(
     population: Annotated[
         bool, typer.Option("--population", help="Draw instead what the whole population did as evolution went on.")
     ] = False,
+    trust_model: Trust = False,
     config: Config = None,
     json: Annotated[bool, typer.Option("--json", help="Print what was seen as JSON.")] = False,
     disable_plugin: DisablePlugin = None,
@@ -83,6 +85,7 @@ def replay(
         intensity=intensity,
         seed=seed,
         config=config,
+        trust=trust_model,
     )
     if json:
         print_json(_summary(found))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfsm.cli.arguments import Json, Mutations, Quiet
+from tfsm.cli.arguments import Json, Mutations, Quiet, Trust
 from tfsm.cli.config import Config
 from tfsm.cli.console import err, out, print_json, say
 from tfsm.cli.context import DisablePlugin, context
@@ -31,6 +31,7 @@ def robustness(
     ] = 1000,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Decides the mutants.")] = 0,
     all_: Annotated[bool, typer.Option("--all", help="Take champions of runs that were not solved, too.")] = False,
+    trust_model: Trust = False,
     config: Config = None,
     out_: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Where to write.  [default: robustness/ in DIR]")
@@ -70,6 +71,7 @@ def robustness(
             seed=seed,
             config=config,
             everybody=all_,
+            trust=trust_model,
             tell=tell,
         )
     folder = directory / FOLDER if out_ is None else out_

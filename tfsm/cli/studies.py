@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tfsm.cli.console import say
 from tfsm.errors import TfsmError
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from tfsm.plugins import Plugins
 
 INTERRUPTED = 130
+PAPER: Final = ("control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so")
+"""What is compared where nobody says what."""
 
 
 def mutations_of(plugins: Plugins, text: str | None) -> list[str]:
-    """Return the operators that were asked for; all of them unless some were."""
+    """Return the operators that were asked for; the paper's unless some were."""
     if text is None:
-        return list(plugins.mutations)
+        return [name for name in PAPER if name in plugins.mutations]
     names = [name.strip() for name in text.split(",") if name.strip()]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -26,6 +26,8 @@ class Past:
     """Whether the runs were compiled by XLA."""
     runs: tuple[dict[str, Any], ...]
     """The runs that have ended, as the JSON summary tells of them."""
+    trust: bool = False
+    """Whether champions are loaded whatever is in their files."""
 
     def best(self) -> int:
         """Return the run to look at first: solved before unsolved, then by fitness."""
@@ -40,7 +42,7 @@ class Past:
 
     def champion(self, run: int) -> keras.Model:
         """Load a run's champion."""
-        return load_model(champion_file(self.directory, self.check(run)))
+        return load_model(champion_file(self.directory, self.check(run)), trust=self.trust)
 
     def behavior(self, run: int) -> tuple[np.ndarray, np.ndarray]:
         """Return what a run's populations did: evaluations `[T]` and behavior `[T, N, D]`."""
@@ -54,8 +56,13 @@ class Past:
             raise TfsmError(f"{file}: cannot be read: {error}") from None
 
 
-def open_run(directory: Path) -> Past:
-    """Open a run directory; something else, or one that is damaged, is an error that says so."""
+def open_run(directory: Path, *, trust: bool = False) -> Past:
+    """Open a run directory; something else, or one that is damaged, is an error that says so.
+
+    Args:
+        directory: the directory.
+        trust: whether to load its champions whatever is in their files.
+    """
     record = read_record(directory)
     try:
         known = {field.name for field in fields(Settings)}
@@ -63,7 +70,7 @@ def open_run(directory: Path) -> Past:
         # As they were: the user's own may be elsewhere by now, or say something else.
         kept = {option: str(directory / file) for option, file in record.get("inputs", {}).items()}
         settings = replace(settings, domain_options=settings.domain_options | kept)
-        past = Past(directory, settings, bool(record["plan"]["jit"]), tuple(record["runs"]))
+        past = Past(directory, settings, bool(record["plan"]["jit"]), tuple(record["runs"]), trust)
         ended = [(run["run"], run["solved"], run["best_fitness"]) for run in past.runs]
     except (KeyError, TypeError) as error:
         raise TfsmError(f"{directory / RECORD}: not the record of a run: {type(error).__name__}: {error}") from None

@@ -50,6 +50,7 @@ def replay(
     intensity: float | None = None,
     seed: int = 0,
     config: Path | None = None,
+    trust: bool = False,
 ) -> Replay:
     """Film a champion, alone or with mutants of it.
 
@@ -62,8 +63,9 @@ def replay(
         intensity: the operators' intensity, if not the one that the settings have for each.
         seed: decides the mutants.
         config: the user's settings file.
+        trust: whether to load the champion whatever is in its file.
     """
-    past = open_run(directory)
+    past = open_run(directory, trust=trust)
     number = past.best() if run is None else past.check(run)
     domain = build_part(plugins.domains[past.settings.domain], past.settings.domain_options)
     if not isinstance(domain, Filmed):

@@ -50,6 +50,7 @@ def robustness(
     seed: int = 0,
     config: Path | None = None,
     everybody: bool = False,
+    trust: bool = False,
     tell: Callable[[int, int, str], None] = lambda done, of, what: None,
 ) -> Robustness:
     """Perturb every solution by every operator, and say how much of its performance is left.
@@ -63,6 +64,7 @@ def robustness(
         seed: decides the mutants.
         config: the user's settings file.
         everybody: take champions of runs that were not solved, too.
+        trust: load champions whatever is in their files.
         tell: told how many of how many solutions are done.
     """
     studies = collect(directories)
@@ -76,7 +78,7 @@ def robustness(
         raise TfsmError(
             f"no run of {study.domain} was solved, so there is no solution to perturb; --all takes all runs"
         )
-    pasts = {method.name: open_run(_directory(method)) for method in study.methods}
+    pasts = {method.name: open_run(_directory(method), trust=trust) for method in study.methods}
     first = next(method.name for method in study.methods if chosen[method.name])
     settings = pasts[first].settings
     domain: Domain = build_part(plugins.domains[study.domain], settings.domain_options)
