@@ -36,7 +36,8 @@ def same(mine: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
 def test_unflatten_makes_a_new_model_of_the_genome_and_flatten_gives_it_back(name: str) -> None:
     model = CASES[name].build()
     before = values(model.variables)
-    genome = drawn(len(flatten(model)), seed=3)
+    held = tf.cast(drawn(len(flatten(model)), seed=3), model.trainable_variables[0].dtype)  # as variables can hold it
+    genome = tf.cast(held, tf.float64).numpy()
     child = unflatten(model, genome)
     assert child is not model
     assert type(child) is type(model)

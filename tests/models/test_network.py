@@ -9,6 +9,7 @@ from tests.models.architectures import CASES, N
 from tests.models.plain import drawn, genomes_of, run
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
+from tfsm.models.rules.convolution import UNROLLED_LANES
 
 WAYS = {"native": "n", "folded": "f", "mapped": "m"}
 B = 3
@@ -48,7 +49,6 @@ def test_every_layer_takes_its_way(name: str) -> None:
     ("name", "why"),
     [
         ("gru, reset before", "reset_after=False"),
-        ("conv1d, grouped", "it is grouped"),
         ("bidirectional, two outputs", "it returns two outputs"),
         ("batch normalization of another axis", "it normalizes other axes than the last"),
         ("prelu, shared behind", "it shares weights along other axes than the first"),
@@ -122,6 +122,13 @@ def test_a_genome_for_every_input_gives_each_its_rows(name: str) -> None:
         each = network.rows_each(copies, given)  # [B * N, R, K]
         together = network.rows(genomes, given)
         np.testing.assert_allclose(tf.reshape(each, together.shape), together, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["conv1d, causal", "conv1d, same", "conv2d, grouped", "conv2d, channels first"])
+def test_more_genomes_than_get_an_operation_each_have_the_rows_of_few(name: str) -> None:
+    model, x = CASES[name].build(), tf.constant(CASES[name].inputs[0][None])
+    network, genomes = Network(model), tf.constant(genomes_of(model, UNROLLED_LANES + 1))
+    np.testing.assert_allclose(network.rows(genomes, x)[:2], network.rows(genomes[:2], x), rtol=1e-5, atol=1e-6)
 
 
 def test_outputs_of_different_numbers_of_rows_are_refused() -> None:

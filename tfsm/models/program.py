@@ -165,6 +165,10 @@ def _mapped(
     leaves = tf.nest.flatten((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if tf.is_tensor(leaf) and id(leaf) not in held]
     wide = [weights.wide(leaves[i]) for i in places]
+    unknown = not isinstance(weights.lanes, int)
+    if unknown:
+        # One more, and out again: TensorFlow cannot map a bias over a number of genomes that turns out to be one.
+        values, wide = ([tf.concat([x, x[-1:]], axis=0) for x in kind] for kind in (values, wide))
 
     def one(arguments: tuple[list[Tensor], list[Tensor]]) -> Any:
         own, given = arguments
@@ -172,7 +176,8 @@ def _mapped(
         own_args, own_kwargs = tf.nest.pack_sequence_as((args, kwargs), list(filled.values()))
         return layer.stateless_call(own, fixed, *own_args, **own_kwargs)[0]
 
-    return tf.vectorized_map(one, (values, wide))
+    found = tf.vectorized_map(one, (values, wide))
+    return tf.nest.map_structure(lambda x: x[:-1], found) if unknown else found
 
 
 def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -242,7 +247,9 @@ def _draws(operation: Any) -> bool:
 
 def _tapped(operation: Any, way: str) -> bool:
     rule = rule_for(operation)
-    return not getattr(operation, "trainable_variables", None) or (way == "native" and rule is not None and rule.tapped)
+    return not getattr(operation, "trainable_variables", None) or (
+        way == "native" and rule is not None and rule.tells(operation)
+    )
 
 
 def _operations(model: Any) -> list[Any]:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import keras
 from keras import layers as kl
 
-from tests.models.architectures.case import Case, sequential
+from tests.models.architectures.case import Case, N, in_policy, sequential
+from tests.models.plain import drawn
+
+
+def channels_first() -> keras.Model:
+    return keras.Sequential([keras.Input((2, 5, 5)), kl.Conv2D(2, 2, data_format="channels_first")])
+
+
+def channels_last() -> keras.Model:
+    return keras.Sequential([keras.Input((2, 5, 5)), kl.Permute((2, 3, 1)), kl.Conv2D(2, 2), kl.Permute((3, 1, 2))])
+
 
 CASES: dict[str, Case] = {
     "conv1d": sequential((9, 3), lambda: kl.Conv1D(4, 3, strides=2, activation="relu"), ways="n"),
     "conv1d, same": sequential((9, 3), lambda: kl.Conv1D(4, 4, padding="same", strides=3), ways="n"),
     "conv1d, causal": sequential((9, 3), lambda: kl.Conv1D(4, 3, padding="causal", dilation_rate=2), ways="n"),
     "conv1d, causal and strided": sequential((9, 3), lambda: kl.Conv1D(4, 3, padding="causal", strides=2), ways="n"),
-    "conv1d, grouped": sequential((9, 4), lambda: kl.Conv1D(4, 3, groups=2), ways="m"),
+    "conv1d, grouped": sequential((9, 4), lambda: kl.Conv1D(4, 3, groups=2), ways="n", copied=True),
     "conv2d": sequential((7, 6, 2), lambda: kl.Conv2D(3, 3), lambda: kl.Flatten(), lambda: kl.Dense(2), ways="nfn"),
     "conv2d, same, strided": sequential((7, 6, 2), lambda: kl.Conv2D(3, (5, 2), (2, 3), padding="same"), ways="n"),
     "conv2d, even window": sequential((6, 6, 2), lambda: kl.Conv2D(3, 2, padding="same"), ways="n"),
@@ -25,8 +36,11 @@ CASES: dict[str, Case] = {
     ),
     "conv3d": sequential((4, 5, 4, 2), lambda: kl.Conv3D(2, 2, strides=(1, 2, 1), padding="same"), ways="n"),
     "depthwise": sequential((6, 6, 2), lambda: kl.DepthwiseConv2D(3), ways="m"),
-    "conv2d, grouped": sequential((5, 5, 4), lambda: kl.Conv2D(4, 3, groups=2), ways="m"),
-    "conv2d, channels first": sequential((2, 5, 5), lambda: kl.Conv2D(2, 2, data_format="channels_first"), ways="m"),
+    "conv2d, grouped": sequential((5, 5, 4), lambda: kl.Conv2D(4, 3, groups=2), ways="n", copied=True),
+    # Keras itself convolves these in float32 only on a processor.
+    "conv2d, channels first": Case(
+        in_policy("float32", channels_first), [drawn(N, 2, 5, 5)], "n", exact=channels_last, tolerance=1e-4
+    ),
     "depthwise, several filters": sequential(
         (5, 6, 2),
         lambda: kl.DepthwiseConv2D((3, 2), strides=2, padding="same", depth_multiplier=2, activation="relu"),

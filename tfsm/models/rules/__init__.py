@@ -10,7 +10,7 @@ import keras
 
 from tfsm.models.layers import DualBiasLSTMCell
 from tfsm.models.rules.bidirectional import bidirectional, why_not_bidirectional
-from tfsm.models.rules.convolution import convolution, why_not_convolution
+from tfsm.models.rules.convolution import convolution, tells, why_not_convolution
 from tfsm.models.rules.convolutional_lstm import LONGEST_PICTURES, convolutional_lstm, why_not_convolutional_lstm
 from tfsm.models.rules.dense import dense, einsum_dense, embedding, why_not_dense, why_not_embedding
 from tfsm.models.rules.recurrent import LONGEST, gru, lstm, simple_rnn, why_not_recurrent
@@ -24,8 +24,8 @@ class Rule:
     run: Callable[..., Any]
     """Inputs are `[B, N, ...]`, or `[1, N, ...]` where all genomes see the same."""
     why_not: Callable[[Any], str | None]
-    tapped: bool = True
-    """Whether it tells taps how its variables are used."""
+    tells: Callable[[Any], bool] = lambda layer: True
+    """Whether it tells taps how a layer's variables are used."""
     starts: bool = False
     """Whether `run` takes the state to start from as a fourth argument."""
     longest: int | None = None
@@ -37,19 +37,23 @@ class Rule:
         return self.longest is not None
 
 
+def _says_nothing(layer: Any) -> bool:
+    return False
+
+
 def rule_for(layer: object) -> Rule | None:
     """Return the rule for exactly this class of layer; a subclass may do anything, so it gets none."""
     layers = keras.layers
     rules: dict[type, Rule] = {
         layers.Dense: Rule(dense, why_not_dense),
-        layers.EinsumDense: Rule(einsum_dense, why_not_dense, tapped=False),
-        layers.Embedding: Rule(embedding, why_not_embedding, tapped=False),
+        layers.EinsumDense: Rule(einsum_dense, why_not_dense, _says_nothing),
+        layers.Embedding: Rule(embedding, why_not_embedding, _says_nothing),
         layers.SimpleRNN: Rule(simple_rnn, why_not_recurrent, starts=True, longest=LONGEST),
         layers.LSTM: Rule(lstm, why_not_recurrent, starts=True, longest=LONGEST),
         layers.GRU: Rule(gru, why_not_recurrent, starts=True, longest=LONGEST),
-        layers.Conv1D: Rule(convolution, why_not_convolution),
-        layers.Conv2D: Rule(convolution, why_not_convolution),
-        layers.Conv3D: Rule(convolution, why_not_convolution),
+        layers.Conv1D: Rule(convolution, why_not_convolution, tells),
+        layers.Conv2D: Rule(convolution, why_not_convolution, tells),
+        layers.Conv3D: Rule(convolution, why_not_convolution, tells),
         layers.Bidirectional: Rule(bidirectional, why_not_bidirectional),
         layers.BatchNormalization: Rule(normalization, why_not_normalization),
         layers.LayerNormalization: Rule(normalization, why_not_normalization),

@@ -18,25 +18,40 @@ UNROLLED_LANES = 32
 
 def why_not_convolution(layer: Any) -> str | None:
     """Name what keeps a convolution from its rule, or None."""
-    if layer.data_format != "channels_last":
-        return "channels come first"
-    if layer.groups != 1:
-        return "it is grouped"
+    if layer.groups != 1 and _strange(layer):
+        return "it is grouped, strided and dilated"
     return why_not_dense(layer)
+
+
+def tells(layer: Any) -> bool:
+    """Say whether taps hear how a convolution's filters are used: not where they are in groups."""
+    return bool(layer.groups == 1)
 
 
 def convolution(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     """Run a Conv1D, Conv2D or Conv3D layer."""
     dtype = layer.compute_dtype
     x = tf.cast(x, dtype)
+    if layer.data_format == "channels_first":
+        # Processors have no convolution of that.
+        last = [0, 1, *range(3, x.shape.rank), 2]
+        first = [0, 1, x.shape.rank - 1, *range(2, x.shape.rank - 1)]
+        return tf.transpose(_channels_last(layer, weights, tf.transpose(x, last)), first)
+    return _channels_last(layer, weights, x)
+
+
+def _channels_last(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     bias = layer.bias if layer.use_bias else None
-    # The library's convolutions take no steps between dilated places.
-    strange = max(layer.strides) > 1 and max(layer.dilation_rate) > 1
-    if weights.taps is None and not strange:
+    if layer.groups != 1 or (weights.taps is None and not _strange(layer)):
         return activated(layer, _lane_by_lane(layer, weights, x, bias))
     taken = patches(x, layer.kernel_size, layer.strides, layer.dilation_rate, layer.padding)
-    z, _ = weights.linear(taken, layer.kernel, bias, dtype)
+    z, _ = weights.linear(taken, layer.kernel, bias, layer.compute_dtype)
     return activated(layer, z)
+
+
+def _strange(layer: Any) -> bool:
+    # The library's convolutions take no steps between dilated places.
+    return max(layer.strides) > 1 and max(layer.dilation_rate) > 1
 
 
 def _lane_by_lane(layer: Any, weights: Weights, x: Tensor, bias: Any) -> Tensor:
@@ -47,22 +62,28 @@ def _lane_by_lane(layer: Any, weights: Weights, x: Tensor, bias: Any) -> Tensor:
     filters = weights.of(layer.kernel, layer.compute_dtype)  # [B, *window, in, out]
     offsets = None if bias is None else weights.of(bias, layer.compute_dtype)
     padding = layer.padding.upper()
+    places = [_places(layer, axis, size) for axis, size in enumerate(x.shape[2:-1])]
     if layer.padding == "causal":
         x = tf.pad(x, [(0, 0), (0, 0), ((layer.kernel_size[0] - 1) * layer.dilation_rate[0], 0), (0, 0)])
         padding = "VALID"
 
-    def one(examples: Tensor, own: Tensor, offset: Tensor | None = None) -> Tensor:
+    def convolved(examples: Tensor, own: Tensor) -> Tensor:
         # The format is said because the gradient's gradient looks it up.
-        z = tf.nn.convolution(
+        return tf.nn.convolution(
             examples, own, list(layer.strides), padding, _FORMATS[layer.rank - 1], list(layer.dilation_rate)
         )
+
+    def one(examples: Tensor, own: Tensor, offset: Tensor | None = None) -> Tensor:
+        # Each group by itself: processors have no gradient of a grouped convolution.
+        groups = zip(*(tf.split(part, layer.groups, axis=-1) for part in (examples, own)), strict=True)
+        z = convolved(examples, own) if layer.groups == 1 else tf.concat([convolved(*g) for g in groups], axis=-1)
         return z if offset is None else z + offset
 
     parts = (x, filters) if offsets is None else (x, filters, offsets)
     lanes = 1 if all(part.shape[0] == 1 for part in parts) else next(p.shape[0] for p in parts if p.shape[0] != 1)
     if lanes is None or lanes > UNROLLED_LANES:
         wide = tuple(weights.wide(part) for part in parts)
-        signature = tf.TensorSpec(layer.compute_output_shape(x.shape[1:]), x.dtype)
+        signature = tf.TensorSpec([x.shape[1], *places, layer.filters], x.dtype)
         return tf.map_fn(lambda own: one(*own), wide, fn_output_signature=signature)
     # Not by slices, of which each has a gradient as large as the whole.
     each = [tf.unstack(part) * (lanes if part.shape[0] == 1 else 1) for part in parts]
@@ -88,6 +109,15 @@ def patches(
         starts = [offset * step for offset in range(window[axis])]
         x = tf.concat([x[(*before_it, slice(s, s + (count - 1) * stride + 1, stride))] for s in starts], axis=-1)
     return x
+
+
+def _places(layer: Any, axis: int, size: int | None) -> int | None:
+    """Return at how many places of an axis a layer's filters are put."""
+    if size is None:
+        return None
+    if layer.padding == "valid":
+        size -= (layer.kernel_size[axis] - 1) * layer.dilation_rate[axis]
+    return -(-size // layer.strides[axis])
 
 
 def _padding(size: int, reach: int, stride: int) -> int:

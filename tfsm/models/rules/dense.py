@@ -28,7 +28,8 @@ def why_not_embedding(layer: Any) -> str | None:
 def activated(layer: Any, z: Tensor, name: str = "activation") -> Tensor:
     """Apply a layer's activation, which sees examples only."""
     activation = getattr(layer, name)
-    return z if activation is None else call_folded(activation, (z,))
+    # The shape is said again: how many examples there are is lost where the number of genomes is not known.
+    return z if activation is None else tf.ensure_shape(call_folded(activation, (z,)), z.shape)
 
 
 def dense(layer: Any, weights: Weights, x: Tensor) -> Tensor:
