@@ -22,10 +22,10 @@ from tfsm_mutations.gradient_sum import SafeMutationSum
 from tfsm_mutations.rescale import SafeMutationRescale
 from tfsm_mutations.second_order import SafeMutationSecondOrder
 
-NEVER, ALMOST_NOTHING = 1e9, 1e-9
-"""Stand-ins for sensitivities that are zero and that are tiny, far from all real ones."""
+LEAST = 1e-4
+"""Stands in for sensitivities that are zero, or would be but for rounding: those of a bias that softmax takes out."""
 
-_guards = {"zero": NEVER, "floor": ALMOST_NOTHING}
+_guards = {"zero": LEAST, "floor": LEAST}
 OPERATORS: dict[str, Any] = {
     "control": Control(),
     "sm-r": SafeMutationRescale(),
@@ -53,6 +53,8 @@ class Trial:
         with double():
             model = case.build()
             exact = model if case.exact is None else case.exact()
+        for mine, theirs in zip(exact.variables, model.variables, strict=True):
+            mine.assign(theirs.numpy().astype(mine.dtype))  # what is not in the genome is to be the same too
         if stateful_layers(model):
             model(doubled(case.inputs)[0])  # so that there is a state which could be lost
         network = Network(model)

@@ -165,6 +165,9 @@ def _mapped(
     leaves = tf.nest.flatten((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if tf.is_tensor(leaf) and id(leaf) not in held]
     wide = [weights.wide(leaves[i]) for i in places]
+    # How many examples a mask is for is lost where the number of genomes is not known; as many as of anything else.
+    examples = next((x.shape[1] for x in wide if x.shape[1] is not None), None)
+    wide = [tf.ensure_shape(x, [None, examples, *x.shape[2:]]) if x.dtype == tf.bool else x for x in wide]
     unknown = not isinstance(weights.lanes, int)
     if unknown:
         # One more, and out again: TensorFlow cannot map a bias over a number of genomes that turns out to be one.
