@@ -36,7 +36,8 @@ def dense() -> keras.Model:
         ([LAYERS.ConvLSTM2D(2, 3)], (65, 6, 6, 1), False),
         ([LAYERS.ConvLSTM2D(2, 3)], (None, 6, 6, 1), False),
         ([LAYERS.ConvLSTM2D(2, 3), LAYERS.Conv2D(2, 3)], (4, 6, 6, 1), False),
-        ([LAYERS.LayerNormalization()], (3,), False),
+        ([LAYERS.LayerNormalization()], (3,), True),
+        ([LAYERS.GRU(4, reset_after=False)], (4, 1), False),
     ],
 )
 def test_xla_is_used_where_every_layer_suits_it(layers: list[Any], shape: tuple[int | None, ...], jit: bool) -> None:
