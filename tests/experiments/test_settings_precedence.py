@@ -263,6 +263,9 @@ def test_what_holds_for_all_domains(tmp_path: Path) -> None:
         "sm-g-sum": 0.01,
         "sm-g-abs": 0.01,
         "sm-g-so": 0.01,
+        "sm-g-rms": 0.01,
+        **dict.fromkeys(("sm-g-sum+r", "sm-g-abs+r", "sm-g-so+r", "sm-g-rms+r"), 0.005),
+        "safe-crossover": 0.05,
     }
     assert general.sources["seed"] == f"{tmp_path / 'tfsm.toml'} [run]"
     assert general.sources["intensity.sm-r"] == f"{tmp_path / 'tfsm.toml'} [run.intensity]"
