@@ -44,8 +44,10 @@ def test_what_tells_little_corrects_by_little(divergence: float) -> None:
     assert (float(corrected[0]) > 1) == (divergence == 0.0)
 
 
-@pytest.mark.parametrize("mutation", [OneGenomeNoise(), SafeMutationAbs(), SafeMutationRescale()])
-@pytest.mark.parametrize("mode", ["self", "divergence"])
+@pytest.mark.parametrize(
+    ("mutation", "mode"),
+    [(OneGenomeNoise(), "self"), (SafeMutationAbs(), "divergence"), (SafeMutationRescale(), "self")],
+)
 def test_a_run_that_adapts_is_the_same_run_alone(mutation: object, mode: str) -> None:
     adaptation = Adaptation(mode, rate=0.3, target=0.01)  # type: ignore[arg-type]
     both, told = evolve(make_engine(mutation=mutation, adaptation=adaptation, seed=5), runs=2, evaluations=40)

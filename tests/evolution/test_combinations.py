@@ -48,13 +48,15 @@ CANNOT = {
 }
 """What cannot work, and what is said."""
 NEEDS = {"gym": "gymnasium", "ple": "ple"}
+QUICK = ("sm-g-rms", "sm-g-sum+r", "safe-crossover")
 
 
 def cases() -> list[Any]:
     found = []
     for domain, mutation, selection in itertools.product(PLUGINS.domains, PLUGINS.mutations, PLUGINS.selections):
-        # By default, every operator and every scheme once; the rest of the product takes a while.
-        once = (domain, mutation) == ("parity", "control") or (domain, selection) == ("simple-easy", "tournament")
+        # By default every scheme, and an operator of each new kind; the rest of the product takes a while.
+        scheme = (domain, mutation) == ("parity", "control")
+        once = scheme or (domain, mutation, selection) in [("simple-easy", name, "tournament") for name in QUICK]
         marks = [] if once else [pytest.mark.slow]
         needed = NEEDS.get(domain)
         if needed is not None:

@@ -29,6 +29,7 @@ def test_a_trained_network_keeps_its_accuracy_where_noise_of_the_same_size_takes
     assert lengths[1] == pytest.approx(lengths[0], rel=0.05)
 
 
+@pytest.mark.slow
 def test_it_is_drawn(mutants: example.Mutants, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     example.draw(mutants.model, tmp_path / "picture.png")

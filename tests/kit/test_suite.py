@@ -206,6 +206,7 @@ def test_where_there_is_nothing_to_check_the_rest_is_skipped() -> None:
     assert {(each.state, each.found) for each in rest} == {("skipped", "not so: can be made")}
 
 
+@pytest.mark.slow
 def test_a_part_can_be_checked_before_it_is_registered() -> None:
     states = {each.check: each.state for each in check(Ears(), "observer") if each.check != "changes no run"}
     assert set(states.values()) == {"ok"}
