@@ -42,7 +42,7 @@ def test_a_choice_at_the_edge_of_the_grid_is_known() -> None:
 
 
 def test_the_fragment_is_a_tfsm_toml() -> None:
-    choices = [choose(name, {0.1: method("a", [50]), 0.0001: method("b", [10])}) for name in ("control", "sm-g-abs")]
+    choices = [choose(name, {0.1: method("a", [50]), 0.0001: method("b", [10])}) for name in ("control", "sm-g-so+r")]
     text = fragment("hard-maze", choices, ["tfsm", "sweep", "hard-maze"])
-    assert tomllib.loads(text) == {"domains": {"hard-maze": {"intensity": {"control": 0.0001, "sm-g-abs": 0.0001}}}}
+    assert tomllib.loads(text) == {"domains": {"hard-maze": {"intensity": {"control": 0.0001, "sm-g-so+r": 0.0001}}}}
     assert "# Chosen by: tfsm sweep hard-maze" in text

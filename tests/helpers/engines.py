@@ -61,6 +61,7 @@ def make_engine(
     seed: int = 0,
     one_by_one: bool = False,
     adaptation: Any = None,
+    stop_when_solved: bool = True,
     **plan: Any,
 ) -> Engine:
     """Return an engine for a small domain."""
@@ -77,6 +78,7 @@ def make_engine(
         seed=seed,
         plan=replace(make_plan(network, runs=runs, population=population, **plan), one_by_one=one_by_one),
         adaptation=adaptation,
+        stop_when_solved=stop_when_solved,
     )
 
 

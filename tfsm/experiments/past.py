@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from tfsm.errors import TfsmError
+from tfsm.experiments.behavior import read_behavior
 from tfsm.experiments.directory import champion_file
 from tfsm.experiments.record import RECORD, behavior_file, read_record
 from tfsm.experiments.settings import Settings
@@ -49,11 +50,10 @@ class Past:
         file = behavior_file(self.directory, self.check(run))
         if not file.is_file():
             raise TfsmError(f"{file}: no such file; the run kept no record of what its populations did")
-        try:
-            with np.load(file, allow_pickle=False) as kept:
-                return kept["evaluations"], kept["behavior"]
-        except (OSError, ValueError, KeyError) as error:
-            raise TfsmError(f"{file}: cannot be read: {error}") from None
+        kept = read_behavior(file)
+        if not {"evaluations", "behavior"} <= set(kept):
+            raise TfsmError(f"{file}: cannot be read: it has no evaluations, or no behavior")
+        return kept["evaluations"], kept["behavior"]
 
 
 def open_run(directory: Path, *, trust: bool = False) -> Past:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tfsm.errors import TfsmError
+from tfsm.experiments.behavior import read_behavior
 from tfsm.experiments.outcomes import Method
 from tfsm.experiments.record import behavior_file
 
@@ -55,13 +55,10 @@ def _read(method: Method, run: int) -> Archive | None:
     file = None if method.directory is None else behavior_file(method.directory, run)
     if file is None or not file.is_file():
         return None
-    try:
-        with np.load(file, allow_pickle=False) as kept:
-            if "cells" not in kept or kept["cells"].shape[-1] != 2:
-                return None
-            cells, fitness, names = kept["cells"], kept["fitness"][-1], tuple(map(str, kept["names"]))
-    except (OSError, ValueError, KeyError, IndexError) as error:
-        raise TfsmError(f"{file}: cannot be read: {error}") from None
+    kept = read_behavior(file)
+    if "cells" not in kept or kept["cells"].shape[-1] != 2:
+        return None
+    cells, fitness, names = kept["cells"], kept["fitness"][-1], tuple(map(str, kept["names"]))
     used = np.isfinite(cells).all(axis=1)
     archive = Archive(run, cells[used].astype(np.float64), fitness[used], names)
     return archive if archive.filled.any() else None
