@@ -55,7 +55,7 @@ layers: $(VENV)/.installed-test ## Check that every layer imports only from thos
 unit: $(VENV)/.installed-test ## Run the tests alone
 	$(BIN)/pytest -n auto -m "not slow"
 
-test-slow: $(VENV)/.installed-test ## Run whole experiments as tests (about half an hour)
+test-slow: $(VENV)/.installed-test ## Run whole experiments and every combination as tests (well over an hour)
 	$(BIN)/pytest -m slow
 
 # PyTorch's default build for Linux brings some GB of CUDA; PIP_CONSTRAINT may name another one. Where the extra cannot

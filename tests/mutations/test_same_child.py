@@ -24,7 +24,8 @@ MODELS: dict[str, tuple[tuple[int, ...], Callable[[], list[Any]]]] = {
     "long": ((17, 2), lambda: [kl.SimpleRNN(2)]),
     "conv2d": ((6, 6, 1), lambda: [kl.Conv2D(2, 3, activation="tanh"), kl.Flatten(), kl.Dense(2)]),
     "conv-lstm2d": ((3, 9, 9, 1), lambda: [kl.ConvLSTM2D(3, 3), kl.Flatten(), kl.Dense(2)]),
-    "mapped": ((3,), lambda: [kl.Dense(4), kl.LayerNormalization(), kl.Dense(2, "tanh")]),
+    "normalized": ((3,), lambda: [kl.Dense(4), kl.LayerNormalization(), kl.Dense(2, "tanh")]),
+    "mapped": ((6, 2), lambda: [kl.DepthwiseConv1D(3), kl.Flatten(), kl.Dense(2, "tanh")]),
 }
 COMPILED = [*(("dense", mutation) for mutation in ALL), ("many outputs", "sm-g-sum"), ("many outputs", "sm-g-abs")]
 
