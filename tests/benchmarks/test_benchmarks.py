@@ -220,6 +220,7 @@ def test_a_plain_loop_that_computes_something_else_is_refused() -> None:
         check("simple-easy", "sm-g-abs", donor, {"eager": wrong})
 
 
+@pytest.mark.slow
 def test_a_small_part_really_runs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "e", "--plots", "--out", str(tmp_path)]
     command += ["--markdown", str(tmp_path / "tables.md")]

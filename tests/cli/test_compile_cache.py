@@ -40,6 +40,7 @@ def test_what_was_not_used_for_longest_goes(tmp_path: Path, monkeypatch: pytest.
     assert sorted(file.name for file in folder.iterdir()) == ["newest", "older"]
 
 
+@pytest.mark.slow
 def test_a_second_run_finds_what_the_first_compiled_and_goes_the_same_way(tmp_path: Path) -> None:
     import json
 

@@ -95,6 +95,7 @@ def test_an_animation_is_saved(tfsm: Command, ran: Path, ending: str) -> None:
     assert any((frame != frames[0]).any() for frame in frames[1:])
 
 
+@pytest.mark.slow
 def test_mutants_of_several_operators_are_shown_side_by_side_and_counted(tfsm: Command, ran: Path) -> None:
     names = "control,sm-g-abs"
     done = tfsm("replay", "r", "--mutants", "6", "--mutation", names, "--save", "m.png", "--json", cwd=ran)

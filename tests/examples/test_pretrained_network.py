@@ -12,7 +12,7 @@ from examples import pretrained_network as example
 
 @pytest.fixture(scope="module")
 def mutants() -> example.Mutants:
-    return example.Mutants(example.trained(), example.INTENSITY)
+    return example.Mutants(example.trained(epochs=30), example.INTENSITY)
 
 
 def test_a_trained_network_keeps_its_accuracy_where_noise_of_the_same_size_takes_most_of_it(

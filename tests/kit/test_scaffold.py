@@ -98,6 +98,7 @@ def test_they_pass_ruff(packages: tuple[FakeSite, list[Path]]) -> None:
         assert ended.returncode == 0, ended.stdout
 
 
+@pytest.mark.slow
 def test_they_pass_their_own_tests_at_once(packages: tuple[FakeSite, list[Path]]) -> None:
     site, found = packages
     begun, others = found[: len(KINDS)], found[len(KINDS) :]

@@ -82,6 +82,7 @@ def test_where_there_is_no_mate_it_is_said() -> None:
         make_engine(mutation=operator("safe-crossover"), selection=None, population=1)
 
 
+@pytest.mark.slow
 def test_a_run_with_mates_is_the_same_run_alone() -> None:
     both, _ = evolve(make_engine(mutation=operator("safe-crossover"), seed=5), runs=2, evaluations=30)
     alone, told = evolve(make_engine(mutation=operator("safe-crossover"), seed=5, runs=1), runs=2, evaluations=30)
