@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+
+import pytest
 
 # Several test processes share the cores; without this each would start a thread per core.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
@@ -19,3 +23,10 @@ os.environ["TF_XLA_FLAGS"] = f"--tf_xla_persistent_cache_directory={os.environ['
 # A user's own switches must not decide what the tests see.
 for name in ("TFSM_DISABLE_PLUGINS", "TFSM_STRICT_PLUGINS"):
     os.environ.pop(name, None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _tidy() -> Iterator[None]:
+    """Give back what a module's tests compiled: it is held in cycles, and a process runs thousands of tests."""
+    yield
+    gc.collect()
