@@ -26,7 +26,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "parity": {"bits": 2, "units": 2},
     "gym": {"env": "CartPole-v1", "episodes": 1, "steps": 5, "confirm": 0},
     "topdown-maze": {"steps": 34},
-    "first-person-maze": {"frames": 8},
+    "first-person-maze": {"maze": "short", "frames": 60},
     "tournament": {"size": 3},
     "novelty": {"size": 3, "archive": 10},
     "lexicase": {"size": 3},
