@@ -12,7 +12,7 @@ from tests.helpers.domains import Target
 from tests.helpers.engines import evolve, make_engine
 from tfsm.contracts import Evaluation, Tensor
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.pace import Pace
+from tfsm.evolution.reporting import Reporter
 from tfsm.models.network import Network
 
 
@@ -103,13 +103,15 @@ def test_an_interruption_keeps_every_run(endless: Engine) -> None:
     assert [metric["evaluations"] for metric in recorder.metrics[-2:]] == [r.evaluations for r in results]
 
 
-def test_compiling_the_probe_of_the_first_interval_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted: list[float] = []
-    monkeypatch.setattr(Pace, "compiled", lambda self, seconds: counted.append(seconds))
+def test_compiling_the_probe_of_the_first_interval_is_counted() -> None:
     engine = make_engine(Target(near=0.0))
-    evolve(engine, evaluations=60, log_every=20)
-    assert len(counted) == 1, "it is traced once, whatever the number of intervals"
+    reporter = Reporter(engine, seed=0, log_every=20, observers=[])
+    counted = []
+    for _ in range(3):
+        reporter.log([0, 1])
+        counted.append(reporter.compile_seconds)
     assert counted[0] > 0
+    assert counted == counted[:1] * 3, "it is traced once, whatever the number of intervals"
 
 
 def test_runs_beyond_the_width_follow_in_groups() -> None:

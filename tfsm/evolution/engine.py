@@ -105,7 +105,7 @@ class Engine:
         self.state = self._allocate(population, template)
         self.begin = Traced(self._repeated(self._begin))
         self.advance = Traced(self._repeated(self._advance))
-        probe = Probe(network, domain, mutation, plan, self.state, draw=self._drawn_parents, children=self._children)
+        probe = Probe(network, domain, mutation, self.state, draw=self._drawn_parents, children=self._children)
         self.probe = Traced(probe.run)
 
     @property

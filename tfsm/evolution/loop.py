@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.metrics import plain, quartiles, spread
 from tfsm.evolution.pace import Pace
-from tfsm.evolution.probing import probes
-from tfsm.evolution.records import Observer, Progress, RunResult, Snapshot
-from tfsm.evolution.state import TALLIES
-from tfsm.models.sections import sections
+from tfsm.evolution.records import Observer, Progress, RunResult
+from tfsm.evolution.reporting import Reporter
+from tfsm.evolution.saving import Checkpoints, Saved, restore, tables_of
 
 
 class Loop:
-    """Evolves `runs` runs, as many in lock step as the engine's plan allows.
+    """Evolves runs, as many in lock step as the engine's plan allows.
 
     Args:
         engine: the compiled step.
         seed: the experiment's seed, for the record.
-        runs: how many runs.
+        runs: the numbers of the runs, or how many there are, counted from 0.
         evaluations: the most evaluations of one run, the initial population included.
         log_every: evaluations between two logged intervals.
         observers: who is told.
         stop: asked between two calls of the compiled step; True ends all runs early, with everything kept.
+        checkpoints: who is given what is worth keeping.
+        saved: where groups of these runs stood when they were left; the others start from the beginning.
     """
 
     def __init__(
@@ -36,193 +36,155 @@ class Loop:
         engine: Engine,
         *,
         seed: int,
-        runs: int,
+        runs: int | range,
         evaluations: int,
         log_every: int,
         observers: Sequence[Observer] = (),
         stop: Callable[[], bool] = lambda: False,
+        checkpoints: Checkpoints | None = None,
+        saved: Sequence[Saved] = (),
     ) -> None:
-        self._engine, self._seed, self._runs = engine, seed, runs
+        self._engine, self._runs = engine, range(runs) if isinstance(runs, int) else runs
         self._budget, self._log_every = evaluations, log_every
-        self._observers, self._stop = observers, stop
+        self._observers, self._stop, self._checkpoints = observers, stop, checkpoints
         self._pace = Pace(engine.plan.widths())
-        self._sections = sections(engine.network.model)
-        self._probes = tf.constant(probes(log_every))
-        self._standing: dict[int, tuple[bool, float]] = {}
-        self._results: list[RunResult] = []
+        self._reporter = Reporter(engine, seed=seed, log_every=log_every, observers=observers)
+        self._groups = _groups(self._runs, saved, engine.plan.runs)
+        self._results = [result for group in self._groups for result in group.results]
         self.interrupted = False
 
     @property
     def compile_seconds(self) -> float:
         """Time spent compiling so far."""
-        return self._pace.compile_seconds
+        return self._pace.compile_seconds + self._reporter.compile_seconds
 
     def run(self) -> list[RunResult]:
         """Evolve, and return how each run ended."""
-        self._tell(0, 0, "compiling")
-        width = self._engine.plan.runs
-        for first in range(0, self._runs, width):
-            if self.interrupted:
-                break
-            self._group(first, min(width, self._runs - first))
+        for _ in self.steps():
+            pass
         return self._results
 
-    def _group(self, first: int, count: int) -> None:
-        engine, state = self._engine, self._engine.state
+    def steps(self) -> Iterator[None]:
+        """Evolve; each time the host wakes it may do something else meanwhile."""
+        self._tell(range(0), "compiling")
+        for group in self._groups:
+            if self.interrupted:
+                break
+            yield from self._group(group)
+
+    def _group(self, group: Saved) -> Iterator[None]:
+        engine, state, reporter = self._engine, self._engine.state, self._reporter
+        first, spent = group.first, group.spent
+        active = [run - first for run in group.going]
         engine.reset(first)
-        ended: set[int] = set()
+        reporter.first = first
+        reporter.standing |= group.standing
+        if spent:
+            restore(state, group.tables, active)
         population = min(engine.selector.beginners, self._budget)
-        spent = 0
-        while len(ended) < count:
+        while active:
             starting = spent < population
             if spent == population:
-                self._check_healthy(first, count)
+                self._check_healthy(first, active)
                 state.set_baseline()
-            active = [lane for lane in range(count) if lane not in ended]
-            bound = population if starting else min(self._budget, (spent // self._log_every + 1) * self._log_every)
-            spent += self._call(active, bound - spent, population if starting else self._budget, starting)
-            solved = state.solved.numpy()
+            if spent < self._budget:
+                spent += self._call(active, spent, population if starting else self._budget, starting)
             self.interrupted = self.interrupted or self._stop()
+            solved = state.solved.numpy()
             done = spent >= self._budget or self.interrupted
-            ending = [lane for lane in active if (solved[lane] and engine.stop_when_solved) or done]
+            # Whoever ends without a solution may go on some day, and then as if there had been no end.
+            unsolved = [lane for lane in active if not (solved[lane] and engine.stop_when_solved)]
+            if done and unsolved:
+                self._keep(group, spent, unsolved)
+            ending = [lane for lane in active if lane not in unsolved or done]
             logging = active if spent % self._log_every == 0 and spent > population else ending
             if logging:
-                self._log(first, logging)
-                self._tell_best(first, logging)
-            for lane in ending:
-                self._end(first, lane)
-            ended.update(ending)
-            self._tell(first, count, "initial population" if starting else "evolving")
+                reporter.log(logging)
+            self._results += [reporter.end(lane) for lane in ending]
+            active = [lane for lane in active if lane not in ending]
+            if not active and not unsolved:
+                self._keep(group, spent, [])
+            elif active and self._checkpoints is not None and self._checkpoints.due(spent):
+                self._keep(group, spent, active)
+            self._tell(group.runs, "initial population" if starting else "evolving")
+            yield
 
-    def _call(self, active: list[int], steps: int, budget: int, starting: bool) -> int:
+    def _call(self, active: list[int], spent: int, budget: int, starting: bool) -> int:
         """Run some steps of the active lanes, and return how many."""
-        state = self._engine.state
-        spent = int(state.evaluations.numpy()[active].min())
         width = self._pace.width(len(active), spent, self._budget - spent)
         # A batch has a fixed width; idle lanes fill it up.
         lanes = tf.constant((active + active[:1] * width)[:width], tf.int32)
         function = self._engine.begin if starting else self._engine.advance
         key = (starting, width)
-        steps = self._pace.steps(key, steps)
+        bound = budget if starting else min(budget, (spent // self._log_every + 1) * self._log_every)
+        if self._checkpoints is not None:
+            bound = min(bound, self._checkpoints.bound(spent))
+        steps = self._pace.steps(key, bound - spent)
         began = time.perf_counter()
         function(tf.constant(steps), lanes, tf.constant(len(active)), tf.constant(budget))
-        state.evaluations.numpy()  # wait for the result
+        self._engine.state.evaluations.numpy()  # wait for the result
         self._pace.learn(key, steps, time.perf_counter() - began)
         return steps
 
-    def _log(self, first: int, lanes: list[int]) -> None:
-        state = self._engine.state
-        divergence, sensitivity = self._probe(lanes)
-        tallies = {name: tally.numpy() for name, tally in state.tallies.items()}
-        fitness, evaluations = state.fitness.numpy(), state.evaluations.numpy()
-        best = state.best_fitness.numpy()
-        metrics = []
-        for place, lane in enumerate(lanes):
-            healthy = fitness[lane][np.isfinite(fitness[lane])]
-            children = tallies["children"][lane]
-            shares = {name: tally[lane] / children if children else None for name, tally in tallies.items()}
-            del shares["children"]
-            line = {
-                "run": first + lane,
-                "evaluations": evaluations[lane],
-                "best_fitness": best[lane],
-                "mean_fitness": healthy.mean() if healthy.size else None,
-                "divergence": divergence[place].mean(),
-                "divergence_quantiles": quartiles(divergence[place]),
-                **{name: shares.pop(name) for name in TALLIES[1:]},
-            }
-            if (cells := self._cells(lane)) is not None:
-                line["coverage"] = healthy.size / np.isfinite(cells).all(axis=1).sum()
-            if sensitivity.size:
-                line["sensitivity"] = spread(self._sections, sensitivity[place])
-            metrics.append(plain({**line, **{name: share for name, share in shares.items() if name not in line}}))
-        state.clear_tallies()
-        for observer in self._observers:
-            observer.interval(metrics)
-            for place, lane in enumerate(lanes if sensitivity.size else ()):
-                observer.sensitivity(first + lane, int(evaluations[lane]), sensitivity[place])
-        if state.behavior.shape[0]:
-            behavior = state.behavior.numpy()
-            for lane in lanes:
-                snapshot = self._snapshot(first, lane, behavior[lane], fitness[lane])
-                for observer in self._observers:
-                    observer.population(snapshot)
-
-    def _snapshot(self, first: int, lane: int, behavior: np.ndarray, fitness: np.ndarray) -> Snapshot:
-        names, cells = getattr(self._engine.domain, "behavior_names", ()), self._cells(lane)
-        if cells is not None:  # places may be empty
-            behavior = np.where(np.isfinite(fitness)[:, None], behavior, np.nan)
-        done = int(self._engine.state.evaluations.numpy()[lane])
-        return Snapshot(first + lane, done, behavior, fitness, tuple(names), cells)
-
-    def _cells(self, lane: int) -> np.ndarray | None:
-        return self._engine.selector.cells(tf.nest.map_structure(lambda v: v[lane].numpy(), self._engine.state.memory))
-
-    def _probe(self, lanes: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        width = self._engine.plan.width
-        padded = tf.constant((lanes + lanes[:1] * width)[:width], tf.int32)
-        traces, began = self._engine.probe.traces, time.perf_counter()
-        divergence, sensitivity = (found.numpy() for found in self._engine.probe(padded, self._probes))
-        if self._engine.probe.traces > traces:
-            self._pace.compiled(time.perf_counter() - began)
-        return divergence, sensitivity
-
-    def _tell_best(self, first: int, lanes: list[int]) -> None:
-        """Tell of the runs whose champion is another than when it was last told of."""
-        state = self._engine.state
-        solved, fitness = state.solved.numpy(), state.champion_fitness.numpy()
-        for lane in lanes:
-            run, standing = first + lane, (bool(solved[lane]), float(fitness[lane]))
-            if standing <= self._standing.get(run, (False, float("-inf"))):
-                continue
-            self._standing[run] = standing
-            genome = state.champion.gather_nd([[lane]]).numpy()[0]
-            for observer in self._observers:
-                observer.best(run, int(state.evaluations.numpy()[lane]), standing[1], genome)
-
-    def _end(self, first: int, lane: int) -> None:
-        state = self._engine.state
-        result = RunResult(
-            run=first + lane,
-            seed=self._seed,
-            solved=bool(state.solved.numpy()[lane]),
-            evaluations=int((state.solved_at if state.solved.numpy()[lane] else state.evaluations).numpy()[lane]),
-            best_fitness=float(state.best_fitness.numpy()[lane]),
-            champion_fitness=float(state.champion_fitness.numpy()[lane]),
-            champion=state.champion.gather_nd([[lane]]).numpy()[0],
-        )
-        self._results.append(result)
-        for observer in self._observers:
-            if result.solved:
-                observer.solved(result.run, result.evaluations)
-            observer.finished(result)
-
-    def _check_healthy(self, first: int, count: int) -> None:
-        healthy = np.isfinite(self._engine.state.fitness.numpy()[:count]).any(axis=1)
-        solved = self._engine.state.solved.numpy()[:count]
-        for lane in np.flatnonzero(~healthy & ~solved):
-            raise TfsmError(
-                f"run {first + lane}: none of the {self._engine.selector.beginners} initial networks has a finite "
-                "fitness; their outputs are NaN or infinite"
+    def _keep(self, group: Saved, spent: int, lanes: list[int]) -> None:
+        """Let somebody keep where a group stands, with these lanes going on."""
+        if self._checkpoints is None:
+            return
+        own = group.runs
+        self._checkpoints.keep(
+            Saved(
+                first=group.first,
+                count=group.count,
+                spent=spent,
+                results=tuple(result for result in self._results if result.run in own),
+                standing={run: told for run, told in self._reporter.standing.items() if run in own},
+                tables=tables_of(self._engine.state, lanes),
             )
+        )
 
-    def _tell(self, first: int, count: int, phase: str) -> None:
+    def _check_healthy(self, first: int, active: list[int]) -> None:
+        healthy = np.isfinite(self._engine.state.fitness.numpy()).any(axis=1)
+        solved = self._engine.state.solved.numpy()
+        for lane in active:
+            if not healthy[lane] and not solved[lane]:
+                raise TfsmError(
+                    f"run {first + lane}: none of the {self._engine.selector.beginners} initial networks has a finite "
+                    "fitness; their outputs are NaN or infinite"
+                )
+
+    def _tell(self, runs: range, phase: str) -> None:
         state = self._engine.state
-        ended = sum(result.evaluations for result in self._results)
-        going = [lane for lane in range(count) if first + lane >= 0 and not self._has_ended(first + lane)]
-        spent = int(state.evaluations.numpy()[going].sum()) if going else 0
+        ended = {result.run for result in self._results}
+        going = [run - runs.start for run in runs if run not in ended]
+        done = sum(result.evaluations for result in self._results)
         best = [result.best_fitness for result in self._results] + [float(state.best_fitness.numpy()[i]) for i in going]
         progress = Progress(
-            runs=self._runs,
+            runs=len(self._runs),
             finished=len(self._results),
             solved=sum(result.solved for result in self._results),
-            evaluations=ended + spent,
-            budget=ended + self._budget * (self._runs - len(self._results)),
+            evaluations=done + (int(state.evaluations.numpy()[going].sum()) if going else 0),
+            budget=done + self._budget * (len(self._runs) - len(self._results)),
             best_fitness=max(best, default=float("-inf")),
             phase=phase,
         )
         for observer in self._observers:
             observer.progress(progress)
 
-    def _has_ended(self, run: int) -> bool:
-        return any(result.run == run for result in self._results)
+
+def _groups(runs: range, saved: Sequence[Saved], width: int) -> list[Saved]:
+    """Return the groups to evolve one after another: those that were left, then new ones, none wider than `width`."""
+    known = [group.part(chunk) for group in saved for chunk in _chunks(group.runs, width)]
+    left = {run for group in saved for run in group.runs}
+    new: list[Saved] = []
+    for run in runs:
+        if run in left:
+            continue
+        if new and new[-1].runs.stop == run and new[-1].count < width:
+            new[-1] = Saved(new[-1].first, new[-1].count + 1, 0)
+        else:
+            new.append(Saved(run, 1, 0))
+    return sorted([*known, *new], key=lambda group: group.first)
+
+
+def _chunks(runs: range, width: int) -> list[range]:
+    return [runs[start : start + width] for start in range(0, len(runs), width)]

@@ -18,12 +18,11 @@ class Pace:
         self._current = widths[0]
         self._seconds: dict[tuple[bool, int], float] = {}
         self._compile: dict[tuple[bool, int], float] = {}
-        self._beside = 0.0
 
     @property
     def compile_seconds(self) -> float:
         """What the first calls of their kinds took, nearly all of it compiling."""
-        return sum(self._compile.values()) + self._beside
+        return sum(self._compile.values())
 
     def steps(self, key: tuple[bool, int], most: int) -> int:
         """Return how many steps the next call may take; the first call of a kind takes one, and pays for compiling."""
@@ -39,10 +38,6 @@ class Pace:
             self._compile[key] = seconds
         else:
             self._seconds[key] = seconds / steps
-
-    def compiled(self, seconds: float) -> None:
-        """Count the first call of something beside the step."""
-        self._beside += seconds
 
     def width(self, active: int, spent: int, left: int) -> int:
         """Return the width for so many active runs: narrower only if that saves more time than compiling takes.

@@ -9,7 +9,6 @@ import tensorflow as tf
 from tfsm.contracts import Domain, Mutation, Nest, Tensor
 from tfsm.evolution.breeding import Brood, Couple
 from tfsm.evolution.mapping import one_by_one
-from tfsm.evolution.plan import Plan
 from tfsm.evolution.state import State
 from tfsm.kernels.divergence import divergence
 from tfsm.models.network import Network
@@ -37,7 +36,6 @@ class Probe:
         network: the network.
         domain: the domain.
         mutation: the operator.
-        plan: how to compile.
         state: the populations.
         draw: from lanes `[W]` and evaluation numbers `[W]` to the parents' slots and seeds `[W, 2]`.
         children: from lanes, slots and seeds to parents, what they saw, and a child of each.
@@ -48,7 +46,6 @@ class Probe:
         network: Network,
         domain: Domain,
         mutation: Mutation,
-        plan: Plan,
         state: State,
         *,
         draw: Callable[[Tensor, Tensor], tuple[Couple, Tensor]],
@@ -59,7 +56,8 @@ class Probe:
         self._sensitivity = getattr(mutation, "sensitivity", None)
         # Plain graphs: so few calls in an interval are not worth the seconds that XLA's compiler takes.
         self._rows = tf.function(self._answers)
-        self._measure = tf.function(one_by_one(self._measured) if plan.one_by_one else self._measured)
+        # Once an interval, and one lane at a time, so that it does not matter how many runs share the batch.
+        self._measure = tf.function(one_by_one(self._measured))
 
     def run(self, lanes: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
         """Return divergences and sensitivities.

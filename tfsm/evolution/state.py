@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -78,9 +78,7 @@ class State:
     @property
     def size_bytes(self) -> int:
         """What all of it takes."""
-        tables = [self.genomes, self.fitness, self.behavior, self.cases, self.sensitivity, self.measured, self.champion]
-        tables += tf.nest.flatten((self.experience, self.memory))
-        return sum(v.shape.num_elements() * v.dtype.size for v in tables)
+        return sum(v.shape.num_elements() * v.dtype.size for v in self.tables().values())
 
     def clear(self) -> None:
         """Forget everything, ready for another group of runs."""
@@ -95,12 +93,22 @@ class State:
         tf.nest.map_structure(
             lambda v, first: v.assign(tf.broadcast_to(first, v.shape)), self.memory, self._first_memory
         )
-        self.clear_tallies()
+        self.clear_tallies(range(self.runs))
 
-    def clear_tallies(self) -> None:
-        """Begin a new logging interval."""
+    def clear_tallies(self, lanes: Iterable[int]) -> None:
+        """Begin a new logging interval of these lanes."""
+        place = tf.constant([[lane] for lane in lanes], tf.int32)
         for tally in self.tallies.values():
-            tally.assign(tf.zeros_like(tally))
+            tally.scatter_nd_update(place, tf.zeros([len(place)]))
+
+    def tables(self) -> dict[str, tf.Variable]:
+        """Return everything by name, but for what is not in use: all of it decides what comes next."""
+        nested = {"experience": self.experience, "memory": self.memory}
+        named = {name: v for name, v in vars(self).items() if isinstance(v, tf.Variable) and name not in nested}
+        for name, nest in nested.items():
+            named |= {f"{name}.{place}": leaf for place, leaf in enumerate(tf.nest.flatten(nest))}
+        named |= {f"tallies.{name}": tally for name, tally in self.tallies.items()}
+        return {name: table for name, table in named.items() if table.shape.num_elements()}
 
     def set_baseline(self) -> None:
         """Remember each run's median initial fitness: what a random network gets."""

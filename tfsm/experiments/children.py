@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 from tfsm.errors import TfsmError
+from tfsm.files import whole
 
 
 def child_files(out: Path, count: int) -> list[Path]:
@@ -31,12 +31,8 @@ def child_files(out: Path, count: int) -> list[Path]:
 
 def save_child(child: Any, file: Path) -> None:
     """Save a Keras model, so that nobody sees half of it."""
-    # Keras goes by the ending; a half-written child must not look like one.
-    draft = file.with_name(f".{file.name}.part.keras")
     try:
-        child.save(draft)
-        os.replace(draft, file)
+        with whole(file) as draft:
+            child.save(draft)
     except OSError as error:
         raise TfsmError(f"{file}: cannot be written: {error.strerror or error}") from None
-    finally:
-        draft.unlink(missing_ok=True)

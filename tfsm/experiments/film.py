@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,7 @@ import numpy as np
 from tfsm.contracts import Film
 from tfsm.errors import TfsmError
 from tfsm.extras import optional
+from tfsm.files import whole
 
 ENDINGS: Final = (".gif", ".mp4", ".png")
 _GIF_RATE: Final = 20.0
@@ -70,17 +70,13 @@ def save_film(film: Film, file: Path, *, progress: Callable[[int, int], None] = 
     stride = max(1, round(film.rate / _GIF_RATE)) if kind == ".gif" else 1
     indices = range(0, len(film), stride)
     imageio = _imageio()
-    draft = file.with_name(f".{file.stem}.part{kind}")
     try:
-        with imageio.get_writer(draft, **_options(kind, film.rate / stride)) as writer:
+        with whole(file) as draft, imageio.get_writer(draft, **_options(kind, film.rate / stride)) as writer:
             for done, index in enumerate(indices):
                 progress(done, len(indices))
                 writer.append_data(film.frame(index))
-        os.replace(draft, file)
     except OSError as error:
         raise TfsmError(f"{file}: cannot be written: {error.strerror or error}") from None
-    finally:
-        draft.unlink(missing_ok=True)
     progress(len(indices), len(indices))
     return None
 
@@ -90,14 +86,11 @@ def save_picture(picture: np.ndarray, file: Path) -> None:
     check_ending(file)
     if file.suffix.lower() != ".png":
         raise TfsmError(f"{file}: one picture is saved as .png")
-    draft = file.with_name(f".{file.stem}.part.png")
     try:
-        _imageio().imwrite(draft, picture)
-        os.replace(draft, file)
+        with whole(file) as draft:
+            _imageio().imwrite(draft, picture)
     except OSError as error:
         raise TfsmError(f"{file}: cannot be written: {error.strerror or error}") from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _options(kind: str, rate: float) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from tfsm.errors import TfsmError
+from tfsm.files import whole
 
 RECORD: Final = "run.json"
 METRICS: Final = "metrics.jsonl"
@@ -29,9 +29,8 @@ def now() -> str:
 
 def write_text(file: Path, text: str) -> None:
     """Write a file so that it is there as a whole or not at all."""
-    draft = file.with_name(f".{file.name}.part")
-    draft.write_text(text, encoding="utf-8")
-    os.replace(draft, file)
+    with whole(file) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 def write_json(file: Path, record: Mapping[str, Any]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
 from tfsm.errors import TfsmError
+from tfsm.files import whole
 
 PAGES: Final = (".html", ".htm")
 
@@ -33,10 +33,8 @@ def make_folder(folder: Path) -> None:
 
 def write(file: Path, content: bytes) -> None:
     """Write a file, in the place of an older one of the same name."""
-    draft = file.with_name(f".{file.name}.part")
     try:
-        draft.write_bytes(content)
-        os.replace(draft, file)
+        with whole(file) as draft:
+            draft.write_bytes(content)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise TfsmError(f"{file}: cannot be written: {error.strerror}") from None

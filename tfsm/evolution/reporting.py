@@ -1,0 +1,129 @@
+"""Telling observers what the engine's state says of a group of runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfsm.evolution.engine import Engine
+from tfsm.evolution.metrics import plain, quartiles, spread
+from tfsm.evolution.probing import probes
+from tfsm.evolution.records import Observer, RunResult, Snapshot
+from tfsm.evolution.state import TALLIES
+from tfsm.models.sections import sections
+
+
+class Reporter:
+    """Tells of lanes; lane 0 is the run `first`.
+
+    Args:
+        engine: whose state is told of.
+        seed: the experiment's seed, for the record.
+        log_every: evaluations between two logged intervals.
+        observers: who is told.
+    """
+
+    def __init__(self, engine: Engine, *, seed: int, log_every: int, observers: Sequence[Observer]) -> None:
+        self._engine, self._seed, self._observers = engine, seed, observers
+        self._sections = sections(engine.network.model)
+        self._probes = tf.constant(probes(log_every))
+        self.first = 0
+        """The run in lane 0."""
+        self.standing: dict[int, tuple[bool, float]] = {}
+        """What was last told of each run's champion: whether it solves, and its fitness."""
+        self.compile_seconds = 0.0
+        """What the first call of the probe took, nearly all of it compiling."""
+
+    def log(self, lanes: list[int]) -> None:
+        """Tell of an interval of these lanes that ends here, and of new champions; their next interval begins."""
+        state = self._engine.state
+        divergence, sensitivity = self._probe(lanes)
+        tallies = {name: tally.numpy() for name, tally in state.tallies.items()}
+        fitness, evaluations = state.fitness.numpy(), state.evaluations.numpy()
+        best = state.best_fitness.numpy()
+        metrics = []
+        for place, lane in enumerate(lanes):
+            healthy = fitness[lane][np.isfinite(fitness[lane])]
+            children = tallies["children"][lane]
+            shares = {name: tally[lane] / children if children else None for name, tally in tallies.items()}
+            del shares["children"]
+            line = {
+                "run": self.first + lane,
+                "evaluations": evaluations[lane],
+                "best_fitness": best[lane],
+                "mean_fitness": healthy.mean() if healthy.size else None,
+                "divergence": divergence[place].mean(),
+                "divergence_quantiles": quartiles(divergence[place]),
+                **{name: shares.pop(name) for name in TALLIES[1:]},
+            }
+            if (cells := self._cells(lane)) is not None:
+                line["coverage"] = healthy.size / np.isfinite(cells).all(axis=1).sum()
+            if sensitivity.size:
+                line["sensitivity"] = spread(self._sections, sensitivity[place])
+            metrics.append(plain({**line, **{name: share for name, share in shares.items() if name not in line}}))
+        state.clear_tallies(lanes)
+        for observer in self._observers:
+            observer.interval(metrics)
+            for place, lane in enumerate(lanes if sensitivity.size else ()):
+                observer.sensitivity(self.first + lane, int(evaluations[lane]), sensitivity[place])
+        if state.behavior.shape[0]:
+            behavior = state.behavior.numpy()
+            for lane in lanes:
+                snapshot = self._snapshot(lane, behavior[lane], fitness[lane])
+                for observer in self._observers:
+                    observer.population(snapshot)
+        self._tell_best(lanes)
+
+    def end(self, lane: int) -> RunResult:
+        """Tell how a run ended."""
+        state = self._engine.state
+        solved = bool(state.solved.numpy()[lane])
+        result = RunResult(
+            run=self.first + lane,
+            seed=self._seed,
+            solved=solved,
+            evaluations=int((state.solved_at if solved else state.evaluations).numpy()[lane]),
+            best_fitness=float(state.best_fitness.numpy()[lane]),
+            champion_fitness=float(state.champion_fitness.numpy()[lane]),
+            champion=state.champion.gather_nd([[lane]]).numpy()[0],
+        )
+        for observer in self._observers:
+            if result.solved:
+                observer.solved(result.run, result.evaluations)
+            observer.finished(result)
+        return result
+
+    def _snapshot(self, lane: int, behavior: np.ndarray, fitness: np.ndarray) -> Snapshot:
+        names, cells = getattr(self._engine.domain, "behavior_names", ()), self._cells(lane)
+        if cells is not None:  # places may be empty
+            behavior = np.where(np.isfinite(fitness)[:, None], behavior, np.nan)
+        done = int(self._engine.state.evaluations.numpy()[lane])
+        return Snapshot(self.first + lane, done, behavior, fitness, tuple(names), cells)
+
+    def _cells(self, lane: int) -> np.ndarray | None:
+        return self._engine.selector.cells(tf.nest.map_structure(lambda v: v[lane].numpy(), self._engine.state.memory))
+
+    def _probe(self, lanes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        width = self._engine.plan.width
+        padded = tf.constant((lanes + lanes[:1] * width)[:width], tf.int32)
+        traces, began = self._engine.probe.traces, time.perf_counter()
+        divergence, sensitivity = (found.numpy() for found in self._engine.probe(padded, self._probes))
+        if self._engine.probe.traces > traces:
+            self.compile_seconds += time.perf_counter() - began
+        return divergence, sensitivity
+
+    def _tell_best(self, lanes: list[int]) -> None:
+        """Tell of the runs whose champion is another than when it was last told of."""
+        state = self._engine.state
+        solved, fitness = state.solved.numpy(), state.champion_fitness.numpy()
+        for lane in lanes:
+            run, standing = self.first + lane, (bool(solved[lane]), float(fitness[lane]))
+            if standing <= self.standing.get(run, (False, float("-inf"))):
+                continue
+            self.standing[run] = standing
+            genome = state.champion.gather_nd([[lane]]).numpy()[0]
+            for observer in self._observers:
+                observer.best(run, int(state.evaluations.numpy()[lane]), standing[1], genome)
