@@ -75,5 +75,16 @@ StudyOut: TypeAlias = Annotated[
         help="The directory; one that was begun before is continued.  [default: a new one below runs/]",
     ),
 ]
+CheckpointEvery: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="EVERY",
+        help="How often to write a checkpoint: 30s, 5m, 1h, a number of evaluations, or never.  [default: 60s]",
+    ),
+]
+EvaluationTimeout: TypeAlias = Annotated[
+    float | None,
+    typer.Option(metavar="S", help="The most seconds of one evaluation, by a domain that is plain Python."),
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON summary on stdout, and nothing else.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]

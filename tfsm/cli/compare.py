@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from tfsm.cli.arguments import (
+    CheckpointEvery,
     Domain,
     Evaluations,
+    EvaluationTimeout,
     Json,
     Layers,
     ModelName,
@@ -47,6 +49,8 @@ def compare(
     ] = None,
     config: Config = None,
     out: StudyOut = None,
+    checkpoint_every: CheckpointEvery = None,
+    evaluation_timeout: EvaluationTimeout = None,
     json: Json = False,
     quiet: Quiet = False,
     disable_plugin: DisablePlugin = None,
@@ -71,6 +75,8 @@ def compare(
         model=model,
         mutated_layers=layers,
         trust_model=trust_model or None,
+        checkpoint_every=checkpoint_every,
+        evaluation_timeout=evaluation_timeout,
         observers=observer or None,
     )
     members = [(name, resolved(name)) for name in names]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tfsm.cli.arguments import (
-    Domain,
+    CheckpointEvery,
     Evaluations,
+    EvaluationTimeout,
     Json,
     Layers,
     ModelName,
@@ -26,24 +28,30 @@ from tfsm.cli.complete import complete_parts
 from tfsm.cli.config import Config
 from tfsm.cli.console import out, print_json, say
 from tfsm.cli.context import DisablePlugin, context
+from tfsm.errors import TfsmError
 
 if TYPE_CHECKING:
     from tfsm.experiments.result import Result
+    from tfsm.experiments.settings import Resolved
+    from tfsm.plugins import Plugins
 
 INTERRUPTED = 130
 
 
 def run(
     ctx: typer.Context,
-    domain: Domain,
+    domain: Annotated[
+        str | None,
+        typer.Argument(help="What to evolve for; `tfsm domains` lists them.", autocompletion=complete_parts("domain")),
+    ] = None,
     mutation: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="The mutation operator; `tfsm mutations` lists them.",
             metavar="NAME",
             autocompletion=complete_parts("mutation"),
         ),
-    ],
+    ] = None,
     intensity: Annotated[
         float | None,
         typer.Option(
@@ -64,18 +72,22 @@ def run(
     out_: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="The run directory.  [default: a new one below runs/]")
     ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Go on with this run directory, from its last checkpoint, as if it had never stopped; more "
+            "--evaluations and more --runs may be given.",
+        ),
+    ] = None,
+    checkpoint_every: CheckpointEvery = None,
+    evaluation_timeout: EvaluationTimeout = None,
     json: Json = False,
     quiet: Quiet = False,
     disable_plugin: DisablePlugin = None,
 ) -> None:
     """Evolve networks for a domain with a mutation operator."""
-    # Cheap checks come before TensorFlow is imported, which takes seconds.
-    from tfsm.cli.tensorflow import import_for, import_quietly
-    from tfsm.experiments.settings import resolve
-
     plugins = context(ctx, disable_plugin).plugins()
-    watching = [plugins.observers[name] for name in observer or ()]
-    import_for(plugins.domains[domain], plugins.mutations[mutation], *watching)
     overrides = {
         "intensity": intensity,
         "selection": selection,
@@ -86,12 +98,22 @@ def run(
         "model": model,
         "trust_model": trust_model or None,
         "mutated_layers": layers,
+        "checkpoint_every": checkpoint_every,
+        "evaluation_timeout": evaluation_timeout,
         "observers": observer or None,
     }
-    resolved = resolve(plugins, domain=domain, mutation=mutation, overrides=overrides, sets=set_ or (), config=config)
+    if resume is not None:
+        also = {"DOMAIN": domain, "--mutation": mutation, "--set": set_, "--config": config, "--out": out_}
+        resolved = _reopened(plugins, resume, overrides, [name for name, value in also.items() if value])
+        if _is_complete(resume, resolved):
+            say(f"{resume}: finished already; --evaluations or --runs with a larger number goes on")
+            return
+    else:
+        resolved = _resolved(plugins, domain, mutation, overrides, set_ or [], config)
 
     from tfsm.cli.interrupt import Interrupt
     from tfsm.cli.progress import progress_of
+    from tfsm.cli.tensorflow import import_quietly
 
     with Interrupt() as interrupt, progress_of(resolved.settings, quiet=quiet) as progress:
         import_quietly()
@@ -100,7 +122,8 @@ def run(
         result = run_experiment(
             plugins,
             resolved,
-            out=out_,
+            out=resume or out_,
+            resume=resume is not None,
             command=["tfsm", *sys.argv[1:]],
             observers=[progress],
             stop=interrupt.asked,
@@ -111,7 +134,47 @@ def run(
     else:
         _print_summary(result)
     if result.interrupted:
+        say(f"interrupted; go on with: {shlex.join(['tfsm', 'run', '--resume', str(result.directory)])}")
         raise typer.Exit(INTERRUPTED)
+
+
+def _resolved(
+    plugins: Plugins,
+    domain: str | None,
+    mutation: str | None,
+    overrides: dict[str, Any],
+    sets: list[str],
+    config: Path | None,
+) -> Resolved:
+    if domain is None or mutation is None:
+        missing = "a DOMAIN, such as parity" if domain is None else "--mutation, such as --mutation sm-g-sum"
+        raise TfsmError(f"tfsm run needs {missing}; or --resume DIR, to go on with a run directory")
+    # Cheap checks come before TensorFlow is imported, which takes seconds.
+    from tfsm.cli.tensorflow import import_for
+    from tfsm.experiments.settings import resolve
+
+    watching = [plugins.observers[name] for name in overrides["observers"] or ()]
+    import_for(plugins.domains[domain], plugins.mutations[mutation], *watching)
+    return resolve(plugins, domain=domain, mutation=mutation, overrides=overrides, sets=sets, config=config)
+
+
+def _reopened(plugins: Plugins, directory: Path, overrides: dict[str, Any], also: list[str]) -> Resolved:
+    if also:
+        raise TfsmError(f"--resume: goes on with {directory} as it is, so {', '.join(also)} cannot be given with it")
+    from tfsm.experiments.resume import reopened
+
+    return reopened(plugins, directory, overrides)
+
+
+def _is_complete(directory: Path, resolved: Resolved) -> bool:
+    from tfsm.experiments.record import read_record
+
+    record, wanted = read_record(directory), resolved.settings
+    before = record["settings"]
+    return record["status"] == "finished" and (before["evaluations"], before["runs"]) == (
+        wanted.evaluations,
+        wanted.runs,
+    )
 
 
 def _print_summary(result: Result) -> None:
@@ -126,10 +189,9 @@ def _print_summary(result: Result) -> None:
         table.add_row(str(run_.run), solved, f"{run_.evaluations:,}", f"{run_.best_fitness:.4f}")
     console.print(table)
     how = "interrupted; " if result.interrupted else ""
-    spent = sum(run_.evaluations for run_ in result.runs)
     evolving = max(result.seconds - result.compile_seconds, 1e-9)
     console.print(
         f"\n{how}solved {result.solved} of {len(result.runs)} runs in {result.seconds:.1f} s "
-        f"({result.compile_seconds:.1f} s compiling, then {spent / evolving:,.0f} evaluations/s)"
+        f"({result.compile_seconds:.1f} s compiling, then {result.evaluated / evolving:,.0f} evaluations/s)"
     )
     console.print(f"results in {result.directory}", soft_wrap=True)

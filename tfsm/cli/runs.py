@@ -24,7 +24,7 @@ def list_(
     domain: Annotated[str | None, typer.Option(metavar="NAME", help="Of this domain; * stands for anything.")] = None,
     mutation: Annotated[str | None, typer.Option(metavar="NAME", help="With this operator among its methods.")] = None,
     status: Annotated[
-        str | None, typer.Option(metavar="WORD", help="finished, interrupted, failed, running or damaged.")
+        str | None, typer.Option(metavar="WORD", help="finished, interrupted, failed, killed, running or damaged.")
     ] = None,
     kind: Annotated[str | None, typer.Option(metavar="WORD", help="run, compare or sweep.")] = None,
     solved: Annotated[
@@ -97,12 +97,14 @@ def show(
     )
     console.print(words)
     console.print(f"started {told.started}, ended {record.get('ended')}")
+    if told.kind == "run" and told.status in ("interrupted", "failed", "killed"):
+        console.print(f"go on with: tfsm run --resume {directory}", soft_wrap=True)
     for command in record.get("commands", [record.get("command")]):
         console.print(f"$ {' '.join(command)}" if command else "", soft_wrap=True)
     table = Table(box=None, pad_edge=False)
     for column in ("method", "run", "solved", "evaluations", "best fitness"):
         table.add_column(column, justify="left" if column == "method" else "right")
-    for study in collect([directory]):
+    for study in collect([directory], strict=False):
         for method in study.methods:
             for o in method.outcomes:
                 fitness = "-" if o.best_fitness is None else f"{o.best_fitness:.4f}"

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfsm.cli.arguments import (
+    CheckpointEvery,
     Domain,
     Evaluations,
+    EvaluationTimeout,
     Json,
     Layers,
     ModelName,
@@ -58,6 +60,8 @@ def sweep(
     set_: Sets = None,
     config: Config = None,
     out: StudyOut = None,
+    checkpoint_every: CheckpointEvery = None,
+    evaluation_timeout: EvaluationTimeout = None,
     json: Json = False,
     quiet: Quiet = False,
     disable_plugin: DisablePlugin = None,
@@ -82,6 +86,8 @@ def sweep(
         model=model,
         mutated_layers=layers,
         trust_model=trust_model or None,
+        checkpoint_every=checkpoint_every,
+        evaluation_timeout=evaluation_timeout,
         observers=observer or None,
     )
     tried = [(name, x, f"{name}-{x:g}") for name in names for x in intensities]

@@ -23,6 +23,7 @@ from tfsm.contracts import (
 from tfsm.errors import TfsmError
 from tfsm.evolution.adapting import Adaptation
 from tfsm.evolution.breeding import Brood, Couple, Drawn
+from tfsm.evolution.care import Care
 from tfsm.evolution.evaluating import Evaluator
 from tfsm.evolution.initial import Initial
 from tfsm.evolution.mapping import Mates, mutated, one_by_one, recombines
@@ -57,6 +58,7 @@ class Engine:
         plan: how to compile.
         adaptation: how the intensity adapts.
         stop_when_solved: whether a run ends with its first solution.
+        care: what to do where a domain that is plain Python fails.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Engine:
         plan: Plan,
         adaptation: Adaptation | None = None,
         stop_when_solved: bool = True,
+        care: Care | None = None,
     ) -> None:
         if recombines(mutation) and population < 2:
             raise TfsmError(
@@ -86,7 +89,7 @@ class Engine:
         self._intensity = tf.Variable(intensity, trainable=False, dtype=network.dtype)
         self._root = root_seed(seed)
         self._first_run = tf.Variable(0, trainable=False)
-        self._evaluate = Evaluator(domain, network, jit=plan.jit)
+        self._evaluate = Evaluator(domain, network, jit=plan.jit, care=care)
         self._answers = tf.function(self._answered, jit_compile=plan.jit)
         self._mutate = tf.function(
             one_by_one(self._mutated) if plan.one_by_one else self._mutated, jit_compile=plan.jit
@@ -128,6 +131,11 @@ class Engine:
         """Whether the domain is compiled with the loop."""
         return self._evaluate.compiled
 
+    @property
+    def care(self) -> Care:
+        """What is done where the domain fails, and what was."""
+        return self._evaluate.care
+
     def set_intensity(self, intensity: float) -> None:
         """Use another intensity from now on; nothing is compiled again."""
         self._intensity.assign(intensity)
@@ -135,6 +143,7 @@ class Engine:
     def reset(self, first_run: int) -> None:
         """Make ready for the runs from `first_run` on."""
         self._first_run.assign(first_run)
+        self.care.failed = False
         self.state.clear()
 
     def _template(self) -> Evaluation:

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tfsm.contracts import Domain, Evaluation, Nest, Tensor
 from tfsm.errors import TfsmError
+from tfsm.evolution.care import Care
 from tfsm.models.network import Network
 
 
@@ -19,10 +20,12 @@ class Evaluator:
         domain: the domain.
         network: the network that the genomes belong to.
         jit: whether to compile a domain written in TensorFlow with XLA.
+        care: what to do where a domain that is plain Python fails.
     """
 
-    def __init__(self, domain: Domain, network: Network, *, jit: bool) -> None:
+    def __init__(self, domain: Domain, network: Network, *, jit: bool, care: Care | None = None) -> None:
         self._domain, self._network = domain, network
+        self.care = care or Care()
         self.compiled: bool = getattr(domain, "compiled", True)
         """Whether the domain is TensorFlow code."""
         self._template: Evaluation | None = None
@@ -52,16 +55,38 @@ class Evaluator:
         def host(own: np.ndarray, seeds: np.ndarray, wanted: np.ndarray) -> list[np.ndarray]:
             # A simulator is dear: lanes that have ended are not worth a call.
             blank = [np.zeros([len(own), *leaf.shape[1:]], leaf.dtype.as_numpy_dtype) for leaf in leaves]
-            if wanted.any():
-                found = self._checked(self._domain.evaluate(self._network, own[wanted], seeds[wanted]))
-                for whole, part in zip(blank, tf.nest.flatten(found), strict=True):
-                    whole[wanted] = part
+            places = np.flatnonzero(wanted)
+            if places.size:
+                for some, found in self.care.results(lambda at: self._asked(own[at], seeds[at]), places):
+                    if found is None:
+                        blank[0][some] = np.nan  # its fitness: broken
+                        continue
+                    for whole, part in zip(blank, found, strict=True):
+                        whole[some] = part
             return blank
 
         flat = tf.numpy_function(host, [genomes, seed, live], [leaf.dtype for leaf in leaves])
         for got, leaf in zip(flat, leaves, strict=True):
             got.set_shape([genomes.shape[0], *leaf.shape[1:]])
         return tf.nest.pack_sequence_as(self._template, flat)
+
+    def _asked(self, genomes: np.ndarray, seeds: np.ndarray) -> list[np.ndarray]:
+        """Ask the domain, and return the leaves of what it says, which must be like those that it said at first."""
+        found = self._checked(self._domain.evaluate(self._network, genomes, seeds))
+        name = type(self._domain).__name__
+        try:
+            tf.nest.assert_same_structure(found, self._template)
+        except (TypeError, ValueError):
+            raise TfsmError(f"{name}.evaluate returned experience of another structure than at first") from None
+        leaves = [np.asarray(leaf) for leaf in tf.nest.flatten(found)]
+        for leaf, first in zip(leaves, tf.nest.flatten(self._template), strict=True):
+            expected = (len(genomes), *first.shape[1:])
+            if leaf.shape != expected:
+                raise TfsmError(
+                    f"{name}.evaluate was given {len(genomes)} genomes and returned an array of shape {leaf.shape}, "
+                    f"expected {expected}"
+                )
+        return leaves
 
     def _checked(self, found: Any) -> Evaluation:
         name = type(self._domain).__name__

@@ -52,6 +52,8 @@ class Loop:
         self._groups = _groups(self._runs, saved, engine.plan.runs)
         self._results = [result for group in self._groups for result in group.results]
         self.interrupted = False
+        self.evaluated = 0
+        """Evaluations that were made here, by all runs together."""
 
     @property
     def compile_seconds(self) -> float:
@@ -88,24 +90,29 @@ class Loop:
                 self._check_healthy(first, active)
                 state.set_baseline()
             if spent < self._budget:
-                spent += self._call(active, spent, population if starting else self._budget, starting)
+                try:
+                    spent += self._call(active, spent, population if starting else self._budget, starting)
+                except Exception:
+                    self._rescue(group, active)
+                    raise
             self.interrupted = self.interrupted or self._stop()
             solved = state.solved.numpy()
-            done = spent >= self._budget or self.interrupted
-            # Whoever ends without a solution may go on some day, and then as if there had been no end.
-            unsolved = [lane for lane in active if not (solved[lane] and engine.stop_when_solved)]
-            if done and unsolved:
-                self._keep(group, spent, unsolved)
-            ending = [lane for lane in active if lane not in unsolved or done]
-            logging = active if spent % self._log_every == 0 and spent > population else ending
-            if logging:
-                reporter.log(logging)
+            ending = [lane for lane in active if solved[lane] and engine.stop_when_solved]
+            left = [lane for lane in active if lane not in ending]
+            regular = spent % self._log_every == 0 and spent > population
+            if regular or ending:
+                reporter.log(active if regular else ending)
             self._results += [reporter.end(lane) for lane in ending]
-            active = [lane for lane in active if lane not in ending]
-            if not active and not unsolved:
-                self._keep(group, spent, [])
-            elif active and self._checkpoints is not None and self._checkpoints.due(spent):
-                self._keep(group, spent, active)
+            active = left
+            over = spent >= self._budget or self.interrupted
+            if over or not left or self._is_due(spent):
+                # Before the end of whoever has no solution: he may go on some day, and then as if there had been none.
+                self._keep(group, spent, left, last=not self.interrupted and (over or not left))
+            if over and left:
+                if not regular:
+                    reporter.log(left)
+                self._results += [reporter.end(lane) for lane in left]
+                active = []
             self._tell(group.runs, "initial population" if starting else "evolving")
             yield
 
@@ -124,9 +131,28 @@ class Loop:
         function(tf.constant(steps), lanes, tf.constant(len(active)), tf.constant(budget))
         self._engine.state.evaluations.numpy()  # wait for the result
         self._pace.learn(key, steps, time.perf_counter() - began)
+        self.evaluated += steps * len(active)
         return steps
 
-    def _keep(self, group: Saved, spent: int, lanes: list[int]) -> None:
+    def _is_due(self, spent: int) -> bool:
+        return self._checkpoints is not None and self._checkpoints.due(spent)
+
+    def _rescue(self, group: Saved, active: list[int]) -> None:
+        """Keep what there is where the domain failed in the midst of a call: all that was evaluated before."""
+        if not self._engine.care.failed:
+            return
+        state, reporter = self._engine.state, self._reporter
+        solved = state.solved.numpy()
+        ending = [lane for lane in active if solved[lane] and self._engine.stop_when_solved]
+        if ending:
+            reporter.log(ending)
+            self._results += [reporter.end(lane) for lane in ending]
+        going = [lane for lane in active if lane not in ending]
+        if going and (spent := int(state.evaluations.numpy()[going].min())):
+            self._keep(group, spent, going)
+            self._results += [reporter.end(lane) for lane in going if np.isfinite(state.best_fitness.numpy()[lane])]
+
+    def _keep(self, group: Saved, spent: int, lanes: list[int], *, last: bool = False) -> None:
         """Let somebody keep where a group stands, with these lanes going on."""
         if self._checkpoints is None:
             return
@@ -139,7 +165,8 @@ class Loop:
                 results=tuple(result for result in self._results if result.run in own),
                 standing={run: told for run, told in self._reporter.standing.items() if run in own},
                 tables=tables_of(self._engine.state, lanes),
-            )
+            ),
+            last=last,
         )
 
     def _check_healthy(self, first: int, active: list[int]) -> None:

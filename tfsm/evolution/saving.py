@@ -84,8 +84,8 @@ class Checkpoints(Protocol):
         """Say whether it is time."""
         ...
 
-    def keep(self, saved: Saved) -> None:
-        """Keep it; what fails here must not cost the run."""
+    def keep(self, saved: Saved, *, last: bool = False) -> None:
+        """Keep it, `last` where the group has come to its end; what fails here must not cost the run."""
         ...
 
 

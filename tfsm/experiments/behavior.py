@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import IO, Any, Final
 from zipfile import BadZipFile
 
 import numpy as np
 
 from tfsm.errors import TfsmError
+from tfsm.evolution.records import Snapshot
+from tfsm.experiments.record import BEHAVIOR, behavior_file
+from tfsm.files import whole
+
+_LENGTH: Final = struct.Struct("<Q")
 
 
 def read_behavior(file: Path) -> dict[str, np.ndarray]:
@@ -18,3 +27,97 @@ def read_behavior(file: Path) -> dict[str, np.ndarray]:
             return {name: kept[name] for name in kept.files}
     except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise TfsmError(f"{file}: cannot be read: {error}") from None
+
+
+class BehaviorFiles:
+    """Keeps snapshots: one by one while a run goes on, and together when it has ended.
+
+    A compressed file cannot be added to; so until a run ends there is a file of parts beside it, of which a process
+    that is killed loses none.
+
+    Args:
+        directory: the run directory.
+        log_every: evaluations between two logged intervals.
+    """
+
+    def __init__(self, directory: Path, log_every: int) -> None:
+        self._directory, self._log_every = directory, log_every
+        self._snapshots: dict[int, dict[int, Snapshot]] = {}
+
+    def reopen(self) -> None:
+        """Make ready to go on with what is there; what was never finished is taken off."""
+        for file in sorted(self._directory.glob(f"{BEHAVIOR}/run-*.npz")):
+            run = int(file.stem.removeprefix("run-"))
+            self._snapshots[run] = {snapshot.evaluations: snapshot for snapshot in _apart(run, read_behavior(file))}
+        for file in sorted(self._directory.glob(f"{BEHAVIOR}/.run-*.parts")):
+            run, end = int(file.stem.removeprefix(".run-")), 0
+            with file.open("r+b") as opened:
+                for part in _parts(opened):
+                    self._snapshots.setdefault(run, {}).update({s.evaluations: s for s in _apart(run, part)})
+                    end = opened.tell()
+                opened.truncate(end)
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot, unless it is there already."""
+        known = self._snapshots.setdefault(snapshot.run, {})
+        if snapshot.evaluations in known:
+            return
+        known[snapshot.evaluations] = snapshot
+        buffer = io.BytesIO()
+        np.savez(buffer, **_together([snapshot]))
+        file = self._parts_file(snapshot.run)
+        file.parent.mkdir(exist_ok=True)
+        with file.open("ab") as opened:
+            opened.write(_LENGTH.pack(buffer.tell()) + buffer.getvalue())
+
+    def end(self, run: int) -> None:
+        """Put a run's snapshots together, those that belong to the end of an interval or of the run."""
+        known = self._snapshots.pop(run, {})
+        chosen = [known[number] for number in sorted(known) if number % self._log_every == 0 or number == max(known)]
+        if not chosen:
+            return
+        file = behavior_file(self._directory, run)
+        file.parent.mkdir(exist_ok=True)
+        with whole(file) as draft:
+            np.savez_compressed(draft, **_together(chosen))
+        self._parts_file(run).unlink(missing_ok=True)
+
+    def end_all(self) -> None:
+        """Put together what is still in parts."""
+        for run in list(self._snapshots):
+            self.end(run)
+
+    def _parts_file(self, run: int) -> Path:
+        return self._directory / BEHAVIOR / f".run-{run:03d}.parts"
+
+
+def _together(snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+    tables: dict[str, Any] = {
+        "evaluations": [snapshot.evaluations for snapshot in snapshots],
+        "behavior": np.stack([snapshot.behavior for snapshot in snapshots]),
+        "fitness": np.stack([snapshot.fitness for snapshot in snapshots]),
+        "names": np.array(snapshots[-1].names, np.str_),
+    }
+    return tables if snapshots[-1].cells is None else {**tables, "cells": snapshots[-1].cells}
+
+
+def _apart(run: int, tables: Mapping[str, np.ndarray]) -> Iterator[Snapshot]:
+    names = tuple(str(name) for name in tables["names"])
+    for place, evaluations in enumerate(tables["evaluations"]):
+        yield Snapshot(
+            run, int(evaluations), tables["behavior"][place], tables["fitness"][place], names, tables.get("cells")
+        )
+
+
+def _parts(file: IO[bytes]) -> Iterator[dict[str, np.ndarray]]:
+    """Read one part after another, up to one that is not whole."""
+    while len(preface := file.read(_LENGTH.size)) == _LENGTH.size:
+        (length,) = _LENGTH.unpack(preface)
+        content = file.read(min(length, 2**31))
+        if len(content) < length:
+            return
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as kept:
+                yield {name: kept[name] for name in kept.files}
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+            return

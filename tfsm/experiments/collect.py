@@ -13,14 +13,19 @@ from tfsm.experiments.outcomes import Method, Outcome, Study
 from tfsm.experiments.record import RECORD, STUDY, read_metrics, read_record, read_study
 
 
-def collect(directories: Sequence[Path]) -> list[Study]:
-    """Return a study for each domain found in run directories, studies, and folders of them."""
+def collect(directories: Sequence[Path], *, strict: bool = True) -> list[Study]:
+    """Return a study for each domain found in run directories, studies, and folders of them.
+
+    Args:
+        directories: where to look.
+        strict: whether it is an error if no run has ended there.
+    """
     methods: dict[Path, Method] = {}
     for directory in directories:
         for found, told in _run_directories(directory):
             methods.setdefault(found.resolve(), _method(found, told))
     kept = [method for method in methods.values() if method.outcomes]
-    if not kept:
+    if not kept and strict:
         which = ", ".join(map(str, directories))
         raise TfsmError(f"{which}: no run has ended there yet")
     domains: dict[str, list[Method]] = {}

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import platform
 import shutil
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tfsm.errors import TfsmError
 from tfsm.evolution.records import RunResult, Silent, Snapshot
-from tfsm.experiments.record import METRICS, RECORD, behavior_file, now, write_json
+from tfsm.experiments.behavior import BehaviorFiles
+from tfsm.experiments.locking import LOCK
+from tfsm.experiments.metrics_file import MetricsFile
+from tfsm.experiments.record import METRICS, RECORD, now, read_record, write_json
 from tfsm.experiments.settings import Resolved
+from tfsm.files import whole
 from tfsm.models.network import Network
 
 CHAMPIONS = "champions"
@@ -28,7 +29,7 @@ INPUTS = "inputs"
 
 
 class RunDirectory(Silent):
-    """Writes a run directory as an observer of the run.
+    """Writes a run directory as an observer of the run; one that is there already is gone on with.
 
     Args:
         path: the directory, claimed before.
@@ -38,6 +39,7 @@ class RunDirectory(Silent):
         plan: how the run is compiled, for the record.
         objects: parts that came ready made, and the user's model, in words, for the record.
         files: files that options of the domain name, which are copied.
+        notify: told what the user should know.
     """
 
     def __init__(
@@ -50,81 +52,94 @@ class RunDirectory(Silent):
         plan: dict[str, Any],
         objects: dict[str, str],
         files: Mapping[str, Path],
+        notify: Callable[[str], None] = lambda message: None,
     ) -> None:
         self.path = path
-        self._network = network
-        self._snapshots: dict[int, list[Snapshot]] = {}
-        try:
-            (path / CHAMPIONS).mkdir()
-        except FileExistsError:  # another run, started in the same moment, was faster
-            raise _taken(path) from None
-        self._record: dict[str, Any] = {
-            "status": "running",
-            "command": command,
-            "started": now(),
-            "ended": None,
-            "seed": resolved.settings.seed,
-            "settings": resolved.settings.as_dict(),
-            "sources": resolved.sources,
-            "objects": objects,
-            "inputs": _copied(files, path / INPUTS),
-            "plan": plan,
-            "versions": _versions(),
-            "runs": [],
-        }
-        self._write_record()
-        self._metrics = (path / METRICS).open("a", encoding="utf-8")
+        self._network, self._log_every = network, resolved.settings.log_every
+        self._behavior = BehaviorFiles(path, self._log_every)
+        again = (path / RECORD).is_file()
+        with _told(path):
+            if again:
+                self._record = read_record(path)
+                self._record.setdefault("resumed", []).append({"at": now(), "command": command})
+                self._behavior.reopen()
+            else:
+                self._record = {"command": command, "started": now(), "inputs": _copied(files, path / INPUTS)}
+            self._record |= {
+                "status": "running",
+                "ended": None,
+                "process": os.getpid(),
+                "seed": resolved.settings.seed,
+                "settings": resolved.settings.as_dict(),
+                "sources": resolved.sources,
+                "objects": objects,
+                "plan": plan,
+                "versions": versions(),
+            }
+            self._record.pop("error", None)
+            self._record.setdefault("runs", [])
+            self._write_record()
+            (path / CHAMPIONS).mkdir(exist_ok=True)
+            self._metrics = MetricsFile(path, notify)
+
+    @property
+    def known(self) -> frozenset[tuple[int, int]]:
+        """The run and the number of evaluations of all that was told before."""
+        return self._metrics.known
 
     def interval(self, metrics: list[dict[str, Any]]) -> None:
         """Append a line for each run."""
-        self._metrics.writelines(json.dumps(metric) + "\n" for metric in metrics)
-        self._metrics.flush()
+        with _told(self.path / METRICS):
+            self._metrics.add(metrics)
 
     def population(self, snapshot: Snapshot) -> None:
-        """Keep it until the run ends: a compressed file cannot be added to."""
-        self._snapshots.setdefault(snapshot.run, []).append(snapshot)
+        """Keep it."""
+        with _told(self.path):
+            self._behavior.add(snapshot)
 
     def finished(self, result: RunResult) -> None:
         """Save what the populations did and the champion, then say so."""
-        self._save_behavior(result.run)
         file = champion_file(self.path, result.run)
-        # Keras goes by the ending; a half-written champion must not look like one.
-        draft = file.with_name(f".{file.name}.part.keras")
-        self._network.child(result.champion).save(draft)
-        os.replace(draft, file)
-        self._record["runs"].append({**result.summary(), "champion": str(file.relative_to(self.path))})
-        self._record["runs"].sort(key=lambda run: run["run"])
-        self._write_record()
+        with _told(file):
+            self._behavior.end(result.run)
+            with whole(file) as draft:
+                self._network.child(result.champion).save(draft)
+            others = [run for run in self._record["runs"] if run["run"] != result.run]
+            summary = {**result.summary(), "champion": str(file.relative_to(self.path))}
+            self._record["runs"] = sorted([*others, summary], key=lambda run: run["run"])
+            self._write_record()
+
+    def sync(self) -> None:
+        """Let a power cut lose nothing of the log."""
+        with suppress(OSError):
+            self._metrics.sync()
 
     def close(self, status: str, error: str | None = None) -> None:
         """Write down how it ended: `finished`, `interrupted` or `failed`."""
-        for run in list(self._snapshots):
-            self._save_behavior(run)
-        self._metrics.close()
-        self._record |= {"status": status, "ended": now()}
-        if error is not None:
-            self._record["error"] = error
-        self._write_record()
-
-    def _save_behavior(self, run: int) -> None:
-        if not (snapshots := self._snapshots.pop(run, [])):
-            return
-        file = behavior_file(self.path, run)
-        file.parent.mkdir(exist_ok=True)
-        draft = file.with_name(f".{file.name}.part.npz")
-        tables: dict[str, Any] = {
-            "evaluations": [snapshot.evaluations for snapshot in snapshots],
-            "behavior": np.stack([snapshot.behavior for snapshot in snapshots]),
-            "fitness": np.stack([snapshot.fitness for snapshot in snapshots]),
-            "names": np.array(snapshots[-1].names, np.str_),
-        }
-        if snapshots[-1].cells is not None:
-            tables["cells"] = snapshots[-1].cells
-        np.savez_compressed(draft, **tables)
-        os.replace(draft, file)
+        with _told(self.path):
+            self._behavior.end_all()
+            if status == "finished":
+                self._metrics.tidy(self._log_every)
+            self._metrics.close()
+            self._record |= {"status": status, "ended": now()}
+            if error is not None:
+                self._record["error"] = error
+            self._write_record()
 
     def _write_record(self) -> None:
         write_json(self.path / RECORD, self._record)
+
+
+@contextmanager
+def _told(where: Path) -> Iterator[None]:
+    """Say of a file that cannot be written how to go on: up to the last checkpoint nothing is lost."""
+    try:
+        yield
+    except OSError as error:
+        raise TfsmError(
+            f"{error.filename or where}: cannot be written: {error.strerror or error}; once that is mended, go on "
+            f"with: tfsm run --resume {where if where.is_dir() else where.parent}"
+        ) from error
 
 
 def _copied(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
@@ -142,12 +157,16 @@ def champion_file(directory: Path, run: int) -> Path:
 
 def check_free(wanted: Path | None) -> None:
     """Refuse a directory that has something in it."""
-    if wanted is not None and wanted.exists() and (not wanted.is_dir() or any(wanted.iterdir())):
-        raise _taken(wanted)
+    if wanted is None or not wanted.exists():
+        return
+    if not wanted.is_dir() or any(path.name != LOCK for path in wanted.iterdir()):
+        raise taken(wanted)
 
 
-def _taken(path: Path) -> TfsmError:
-    return TfsmError(f"{path}: already there, and an earlier run is never overwritten: choose another --out")
+def taken(path: Path) -> TfsmError:
+    """Return the error for a directory that has something in it."""
+    hint = f", or go on with it by --resume {path}" if (path / RECORD).is_file() else ""
+    return TfsmError(f"{path}: already there, and an earlier run is never overwritten: choose another --out{hint}")
 
 
 def claim(wanted: Path | None, name: str) -> Path:
@@ -175,7 +194,8 @@ def claim(wanted: Path | None, name: str) -> Path:
     raise AssertionError("unreachable: the numbers do not end")
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions of what a result may depend on."""
     found = {"python": platform.python_version(), "platform": platform.platform()}
     for package in ("tfsm", "tensorflow", "keras", "numpy"):
         try:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tfsm.errors import TfsmError
+from tfsm.experiments.locking import LOCK, is_held
 from tfsm.experiments.record import METRICS, RECORD, STUDY, read_record, read_study
 
 OWN: Final = {
+    LOCK,
+    "checkpoints",
+    "order.log",
+    "metrics.damaged.jsonl",
     RECORD,
     METRICS,
     STUDY,
@@ -64,7 +69,7 @@ def describe(directory: Path) -> Listed:
         if (directory / STUDY).is_file():
             return _study(directory, size)
         record = read_record(directory)
-        return Listed(directory, "run", *_told(record), str(record.get("started") or ""), size)
+        return Listed(directory, "run", *_told(record, directory), str(record.get("started") or ""), size)
     except (TfsmError, KeyError, TypeError, ValueError) as error:
         return Listed(directory, "damaged", "-", (), "damaged", 0, 0, 0, "", size, str(error))
 
@@ -73,9 +78,8 @@ def remove(directory: Path, *, force: bool) -> None:
     """Remove a run directory or study; anything that is none, or holds something else, or is in use, is an error."""
     if not is_ours(directory):
         raise TfsmError(f"{directory}: neither a run directory nor a study, so it is not removed")
-    status = describe(directory).status
-    if status == "running" and not force:
-        raise TfsmError(f"{directory}: it says that it is running; --force removes it all the same")
+    if is_held(directory) and not force:
+        raise TfsmError(f"{directory}: a process is at work in it; --force removes it all the same")
     strange = sorted(str(path.relative_to(directory)) for path in _strange(directory))
     if strange and not force:
         raise TfsmError(
@@ -104,13 +108,19 @@ def _found(top: Path) -> Iterator[Path]:
         below[:] = sorted(name for name in below if not name.startswith("."))
 
 
-def _told(record: dict[str, Any]) -> tuple[str, tuple[str, ...], str, int, int, int]:
+def status_of(record: Mapping[str, Any], directory: Path) -> str:
+    """Return what became of a run or study; one that says it is running, and is not, was killed."""
+    status = str(record.get("status", "-"))
+    return "killed" if status == "running" and not is_held(directory) else status
+
+
+def _told(record: dict[str, Any], directory: Path) -> tuple[str, tuple[str, ...], str, int, int, int]:
     settings = record["settings"]
     solved = sum(bool(run["solved"]) for run in record["runs"])
     return (
         str(settings["domain"]),
         (str(settings["mutation"]),),
-        record["status"],
+        status_of(record, directory),
         solved,
         int(settings["runs"]),
         int(settings["evaluations"]),
@@ -120,13 +130,13 @@ def _told(record: dict[str, Any]) -> tuple[str, tuple[str, ...], str, int, int, 
 def _study(directory: Path, size: int) -> Listed:
     record = read_study(directory)
     members = [directory / member["directory"] for member in record["members"]]
-    told = [_told(read_record(path)) for path in members if (path / RECORD).is_file()]
+    told = [_told(read_record(path), path) for path in members if (path / RECORD).is_file()]
     return Listed(
         directory,
         str(record.get("kind", "study")),
         str(record.get("domain", "-")),
         tuple(str(member["name"]) for member in record["members"]),
-        str(record.get("status", "-")),
+        status_of(record, directory),
         sum(solved for *_, solved, _, _ in told),
         sum(runs for *_, runs, _ in told),
         max((evaluations for *_, evaluations in told), default=0),

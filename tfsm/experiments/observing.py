@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.records import EVENTS, Experiment, Progress, RunResult, Snapshot, Status
+from tfsm.evolution.records import EVENTS, Experiment, Observer, Progress, RunResult, Snapshot, Status
 from tfsm.experiments.parts import build_part
 from tfsm.experiments.settings import Settings
 from tfsm.plugins import Plugins
@@ -72,6 +72,67 @@ class Guarded:
             self._observer = None
             reason = " ".join(str(error).split()) if isinstance(error, TfsmError) else one_line(error)
             self._warn(f"the observer {self._name!r} failed and is told nothing more: {reason}")
+
+
+class Once:
+    """Passes everything on but what was told before.
+
+    Whoever goes on from a checkpoint tells again what came after it.
+
+    Args:
+        observer: whom to tell.
+        known: the run and the number of evaluations of what was told before.
+    """
+
+    def __init__(self, observer: Observer, known: Collection[tuple[int, int]] = ()) -> None:
+        self._observer = observer
+        self._told: dict[str, set[tuple[int, int]]] = {
+            event: set(known) for event in ("interval", "sensitivity", "population", "best")
+        }
+        self._ended: set[tuple[str, int]] = set()
+        self.started, self.progress, self.ended = observer.started, observer.progress, observer.ended
+
+    def interval(self, metrics: list[dict[str, Any]]) -> None:
+        """Pass on the lines that are new."""
+        new = [line for line in metrics if self._is_new("interval", line["run"], line["evaluations"])]
+        if new:
+            self._observer.interval(new)
+
+    def sensitivity(self, run: int, evaluations: int, values: np.ndarray) -> None:
+        """Pass it on if it is new."""
+        if self._is_new("sensitivity", run, evaluations):
+            self._observer.sensitivity(run, evaluations, values)
+
+    def population(self, snapshot: Snapshot) -> None:
+        """Pass it on if it is new."""
+        if self._is_new("population", snapshot.run, snapshot.evaluations):
+            self._observer.population(snapshot)
+
+    def best(self, run: int, evaluations: int, fitness: float, genome: np.ndarray) -> None:
+        """Pass it on if it is new."""
+        if self._is_new("best", run, evaluations):
+            self._observer.best(run, evaluations, fitness, genome)
+
+    def solved(self, run: int, evaluations: int) -> None:
+        """Pass it on if it is new."""
+        if self._is_first("solved", run):
+            self._observer.solved(run, evaluations)
+
+    def finished(self, result: RunResult) -> None:
+        """Pass it on if it is new."""
+        if self._is_first("finished", result.run):
+            self._observer.finished(result)
+
+    def _is_new(self, event: str, run: int, evaluations: int) -> bool:
+        told, key = self._told[event], (run, evaluations)
+        new = key not in told
+        told.add(key)
+        return new
+
+    def _is_first(self, event: str, run: int) -> bool:
+        new = (event, run) not in self._ended
+        self._ended.add((event, run))
+        return new
 
 
 def guarded(plugins: Plugins, settings: Settings, others: Iterable[Any], warn: Callable[[str], None]) -> list[Guarded]:

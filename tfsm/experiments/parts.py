@@ -10,6 +10,7 @@ import keras
 from tfsm.contracts import Domain, Mutation, Selection, Surveying
 from tfsm.errors import TfsmError
 from tfsm.evolution.adapting import Adaptation
+from tfsm.evolution.care import Care
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluating import Trial
 from tfsm.evolution.initial import Initial
@@ -56,6 +57,7 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
         plan=plan,
         adaptation=Adaptation(settings.adapt, settings.adapt_rate, settings.target_divergence or 0.0),
         stop_when_solved=settings.stop == "solved",
+        care=Care(settings.evaluation_timeout, settings.failures),
     )
 
 
@@ -79,6 +81,14 @@ def _network(settings: Settings, model: keras.Model, initial: Initial) -> Networ
         whole = Network(model)
         model = whole.child(initial.genomes(whole, fold(root_seed(settings.seed), -1, 0)[None])[0].numpy())
     return network_of(model, settings.mutated_layers)
+
+
+def notes(engine: Engine) -> list[str]:
+    """Return what the user should know before a run."""
+    found = [engine.plan.note] if engine.plan.note else []
+    if engine.care.timeout is not None and engine.compiled_domain:
+        found.append("evaluation_timeout has no effect: the domain is compiled together with the loop")
+    return found
 
 
 class Engines:

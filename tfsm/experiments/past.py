@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from tfsm.errors import TfsmError
 from tfsm.experiments.behavior import read_behavior
 from tfsm.experiments.directory import champion_file
 from tfsm.experiments.record import RECORD, behavior_file, read_record
+from tfsm.experiments.resume import as_kept
 from tfsm.experiments.settings import Settings
 from tfsm.models.loading import load_model
 
@@ -67,9 +68,7 @@ def open_run(directory: Path, *, trust: bool = False) -> Past:
     try:
         known = {field.name for field in fields(Settings)}
         settings = Settings(**{key: value for key, value in record["settings"].items() if key in known})
-        # As they were: the user's own may be elsewhere by now, or say something else.
-        kept = {option: str(directory / file) for option, file in record.get("inputs", {}).items()}
-        settings = replace(settings, domain_options=settings.domain_options | kept)
+        settings = as_kept(settings, directory)
         past = Past(directory, settings, bool(record["plan"]["jit"]), tuple(record["runs"]), trust)
         ended = [(run["run"], run["solved"], run["best_fitness"]) for run in past.runs]
     except (KeyError, TypeError) as error:

@@ -25,6 +25,8 @@ class Result:
     """From the start of the runs to their end."""
     compile_seconds: float
     """How much of it was spent compiling."""
+    evaluated: int
+    """Evaluations that were made in that time; less than those of the runs, where these were begun before."""
     interrupted: bool
     network: Network = field(repr=False)
 

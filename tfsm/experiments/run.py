@@ -5,24 +5,21 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import keras
 import tensorflow as tf
 
-from tfsm.contracts import Filed
 from tfsm.errors import TfsmError
 from tfsm.evolution.loop import Loop
-from tfsm.evolution.records import Experiment, Observer, Status
-from tfsm.experiments.directory import RunDirectory, check_free, claim
+from tfsm.experiments.directory import check_free
 from tfsm.experiments.observing import guarded, one_line
-from tfsm.experiments.parts import Engines
+from tfsm.experiments.parts import Engines, notes
 from tfsm.experiments.result import Result
-from tfsm.experiments.settings import Resolved, Settings
-from tfsm.models.named import described
-from tfsm.models.sections import sections
+from tfsm.experiments.resume import as_kept
+from tfsm.experiments.session import Session
+from tfsm.experiments.settings import Resolved
 from tfsm.plugins import Plugins
 
 _OWN: Final = f"{TfsmError.__name__}: "
@@ -35,6 +32,7 @@ def run_experiment(
     model: keras.Model | None = None,
     out: Path | None = None,
     keep: bool = True,
+    resume: bool = False,
     command: Sequence[str] = (),
     observers: Sequence[Any] = (),
     stop: Callable[[], bool] = lambda: False,
@@ -49,6 +47,7 @@ def run_experiment(
         model: a network to use instead of the domain's own.
         out: where to write; a new directory below `runs` if None.
         keep: whether to write anything at all.
+        resume: whether `out` is a run directory to go on with.
         command: the command line, for the record.
         observers: who else is told, besides those that the settings name; see `Observer` for what.
         stop: True ends early, with everything kept.
@@ -56,79 +55,62 @@ def run_experiment(
         engines: where engines come from, if one may be used again.
     """
     settings = resolved.settings
-    check_free(out)
+    if not resume:
+        check_free(out)
     others = guarded(plugins, settings, observers, notify)
-    engine = (engines or Engines()).engine(plugins, settings, model=model)
-    if engine.plan.note:
-        notify(engine.plan.note)
+    engine = (engines or Engines()).engine(plugins, as_kept(settings, out) if resume else settings, model=model)
+    engine.care.warn = notify
+    for note in notes(engine):
+        notify(note)
     began = time.perf_counter()
     # The directory comes after everything that can be wrong, so that a mistake leaves nothing behind.
-    record = directory = None
-    if keep:
-        directory = claim(out, f"{settings.domain}-{settings.mutation}")
-        record = RunDirectory(
-            directory,
-            resolved,
-            engine.network,
-            command=list(command),
-            plan=asdict(engine.plan),
-            objects=_objects(plugins, settings),
-            files=engine.domain.files() if isinstance(engine.domain, Filed) else {},
-        )
-    everybody: list[Observer] = [*others] if record is None else [record, *others]
-    loop = Loop(
-        engine,
-        seed=settings.seed,
-        runs=settings.runs,
-        evaluations=settings.evaluations,
-        log_every=settings.log_every,
-        observers=everybody,
-        stop=stop,
+    session = Session(
+        plugins,
+        resolved,
+        engine.network,
+        engine.domain,
+        engine.plan,
+        others,
+        out=out,
+        keep=keep,
+        resume=resume,
+        command=command,
+        notify=notify,
     )
-    experiment = Experiment(settings.as_dict(), directory, sections(engine.network.model))
-    status: Status
-    try:
-        for observer in everybody:
-            observer.started(experiment)
-        results = loop.run()
-    except BaseException as error:
-        message = _message(error)
-        status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-        if record is not None:
-            record.close(status, message)
-        for observer in others:
-            observer.ended(status)
-        if isinstance(error, tf.errors.OpError):
-            own = message.startswith(_OWN)
-            raise TfsmError(
-                message.removeprefix(_OWN) if own else f"the run failed inside TensorFlow: {message}"
-            ) from error
-        raise
-    status = "interrupted" if loop.interrupted else "finished"
-    if record is not None:
-        record.close(status)
-    for observer in others:
-        observer.ended(status)
+    with session:
+        try:
+            loop = Loop(
+                engine,
+                seed=settings.seed,
+                runs=settings.runs,
+                evaluations=settings.evaluations,
+                log_every=settings.log_every,
+                observers=session.observers,
+                stop=stop,
+                checkpoints=session.checkpoints,
+                saved=session.saved(),
+            )
+            results = loop.run()
+        except BaseException as error:
+            message = _message(error)
+            session.end("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", message)
+            if isinstance(error, tf.errors.OpError):
+                own = message.startswith(_OWN)
+                raise TfsmError(
+                    message.removeprefix(_OWN) if own else f"the run failed inside TensorFlow: {message}"
+                ) from error
+            raise
+        session.end("interrupted" if loop.interrupted else "finished")
     return Result(
         settings=settings,
         runs=tuple(sorted(results, key=lambda result: result.run)),
-        directory=directory,
+        directory=session.directory,
         seconds=time.perf_counter() - began,
         compile_seconds=loop.compile_seconds,
+        evaluated=loop.evaluated,
         interrupted=loop.interrupted,
         network=engine.network,
     )
-
-
-def _objects(plugins: Plugins, settings: Settings) -> dict[str, str]:
-    """Return what no setting tells all of: parts that came ready made, and which model it was."""
-    chosen = {
-        "domain": plugins.domains[settings.domain],
-        "mutation": plugins.mutations[settings.mutation],
-        "selection": plugins.selections[settings.selection],
-    }
-    objects = {kind: repr(entry.part) for kind, entry in chosen.items() if entry.part is not None}
-    return objects if settings.model is None else objects | {"model": described(settings.model)}
 
 
 def _message(error: BaseException) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,16 +11,14 @@ from typing import Any
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.records import Observer
-from tfsm.experiments.collect import flattened
 from tfsm.experiments.directory import claim
+from tfsm.experiments.identity import different
+from tfsm.experiments.locking import Locked
 from tfsm.experiments.parts import Engines
 from tfsm.experiments.record import RECORD, STUDY, now, read_record, read_study, write_json
 from tfsm.experiments.run import run_experiment
 from tfsm.experiments.settings import Resolved
 from tfsm.plugins import Plugins
-
-WITHOUT_EFFECT = ("engine.", "observers", "observer_options")
-"""Settings that do not matter for what comes of a run: how the engine works, and who is told."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ def run_study(
 ) -> StudyResult:
     """Run all members that have not been run yet.
 
-    A member that was interrupted is run again from its start: every run of it comes out as it would have.
+    A member that was interrupted goes on from its checkpoints: every run of it comes out as it would have.
 
     Args:
         plugins: where the parts come from.
@@ -80,53 +77,53 @@ def run_study(
     """
     domain = members[0].resolved.settings.domain
     directory, before = _opened(out, kind, domain)
-    finished = {member.name: _is_finished(directory / member.folder, member) for member in members}
-    known = [entry for entry in before.get("members", []) if entry["name"] not in finished]
-    record = {
-        "kind": kind,
-        "domain": domain,
-        "status": "running",
-        "started": before.get("started", now()),
-        "ended": None,
-        "commands": [*before.get("commands", []), list(command)],
-        "members": known + [{"name": member.name, "directory": member.folder} for member in members],
-        **(extra or {}),
-    }
-    write_json(directory / STUDY, record)
-    done = sum(finished.values())
-    if done:
-        notify(f"{directory}: {done} of {len(members)} are finished already, and not run again")
-    engines, seconds, interrupted = Engines(), {}, False
-    status = "failed"
-    try:
-        for number, member in enumerate(members):
-            if finished[member.name]:
-                continue
-            path = directory / member.folder
-            if path.exists():
-                shutil.rmtree(path)
-            with watch(number, member) as observer:
-                result = run_experiment(
-                    plugins,
-                    member.resolved,
-                    out=path,
-                    command=command,
-                    observers=[observer],
-                    stop=stop,
-                    notify=notify,
-                    engines=engines,
-                )
-            seconds[member.name] = result.seconds
-            interrupted = result.interrupted
-            if interrupted:
-                break
-        status = "interrupted" if interrupted else "finished"
-    except KeyboardInterrupt:
-        status = "interrupted"
-        raise
-    finally:
-        write_json(directory / STUDY, record | {"status": status, "ended": now()})
-    return StudyResult(directory, seconds, interrupted)
+    with Locked(directory):
+        finished = {member.name: _is_finished(directory / member.folder, member) for member in members}
+        known = [entry for entry in before.get("members", []) if entry["name"] not in finished]
+        record = {
+            "kind": kind,
+            "domain": domain,
+            "status": "running",
+            "started": before.get("started", now()),
+            "ended": None,
+            "commands": [*before.get("commands", []), list(command)],
+            "members": known + [{"name": member.name, "directory": member.folder} for member in members],
+            **(extra or {}),
+        }
+        write_json(directory / STUDY, record)
+        done = sum(finished.values())
+        if done:
+            notify(f"{directory}: {done} of {len(members)} are finished already, and not run again")
+        engines, seconds, interrupted = Engines(), {}, False
+        status = "failed"
+        try:
+            for number, member in enumerate(members):
+                if finished[member.name]:
+                    continue
+                path = directory / member.folder
+                with watch(number, member) as observer:
+                    result = run_experiment(
+                        plugins,
+                        member.resolved,
+                        out=path,
+                        resume=path.is_dir(),
+                        command=command,
+                        observers=[observer],
+                        stop=stop,
+                        notify=notify,
+                        engines=engines,
+                    )
+                seconds[member.name] = result.seconds
+                interrupted = result.interrupted
+                if interrupted:
+                    break
+            status = "interrupted" if interrupted else "finished"
+        except KeyboardInterrupt:
+            status = "interrupted"
+            raise
+        finally:
+            write_json(directory / STUDY, record | {"status": status, "ended": now()})
+        return StudyResult(directory, seconds, interrupted)
 
 
 def _opened(out: Path | None, kind: str, domain: str) -> tuple[Path, dict[str, Any]]:
@@ -147,9 +144,7 @@ def _is_finished(directory: Path, member: Member) -> bool:
     if not (directory / RECORD).is_file():
         return False
     record = read_record(directory)
-    before, wanted = flattened(record["settings"]), flattened(member.resolved.settings.as_dict())
-    different = [key for key in wanted if before.get(key) != wanted[key] and not key.startswith(WITHOUT_EFFECT)]
-    if different:
-        changes = ", ".join(f"{key} was {before.get(key)} and is now {wanted[key]}" for key in different[:3])
-        raise TfsmError(f"{directory}: was run with other settings ({changes}): choose another --out")
+    changes = different(record["settings"], member.resolved.settings.as_dict())
+    if changes:
+        raise TfsmError(f"{directory}: was run with other settings ({', '.join(changes[:3])}): choose another --out")
     return bool(record["status"] == "finished")

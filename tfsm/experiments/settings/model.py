@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 Adapt: TypeAlias = Literal["none", "self", "divergence"]
 Stop: TypeAlias = Literal["solved", "budget"]
+Failures: TypeAlias = Literal["stop", "broken"]
 Init: TypeAlias = Literal["xavier-normal", "xavier-uniform", "xavier-biased", "normal", "uniform", "model"]
 
 
@@ -32,6 +33,9 @@ class Settings:
     model: str | None = None
     trust_model: bool = False
     mutated_layers: tuple[str, ...] = ()
+    checkpoint_every: str = "60s"
+    evaluation_timeout: float | None = None
+    failures: Failures = "stop"
     observers: tuple[str, ...] = ()
     domain_options: dict[str, Any] = field(default_factory=dict)
     mutation_options: dict[str, Any] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from tfsm.errors import TfsmError
+from tfsm.evolution.cadence import parse_every
 from tfsm.experiments.settings.layers import Layer
 from tfsm.models.names import check_name, is_builder
 from tfsm.models.patterns import parse_patterns
@@ -72,6 +73,7 @@ def check_together(
     run: Mapping[str, Any], sources: Mapping[str, str], selection: Entry, options: Mapping[str, object]
 ) -> None:
     """Raise a `TfsmError` where settings that are right by themselves contradict each other."""
+    parse_every(str(run["checkpoint_every"]))
     population, evaluations, size = run["population"], run["evaluations"], options.get("size")
     origin = f"population: {sources['population']}"
     if isinstance(size, int) and size > population:

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from annotated_types import Ge, Gt, Lt
 from typing_extensions import Doc
 
-from tfsm.experiments.settings.model import Adapt, Init, Stop
+from tfsm.experiments.settings.model import Adapt, Failures, Init, Stop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,16 @@ class RunOptions:
     adapt_rate: Annotated[float, Gt(0), Doc("how fast it does")] = 0.2
     target_divergence: Annotated[float | None, Gt(0), Doc("the wanted divergence, for adapt = divergence")] = None
     log_every: Annotated[int, Ge(1), Doc("evaluations from one line of the log to the next")] = 1_000
+    checkpoint_every: Annotated[
+        str, Doc("how often to write a checkpoint: 30s, 5m, 1h, a number of evaluations, or never")
+    ] = "60s"
+    evaluation_timeout: Annotated[
+        float | None, Gt(0), Doc("the most seconds of one evaluation, by a domain that is plain Python; none: no limit")
+    ] = None
+    failures: Annotated[
+        Failures,
+        Doc("where an evaluation fails; stop: the run ends, all kept; broken: it goes on, that one has no children"),
+    ] = "stop"
     observers: Annotated[tuple[str, ...], Doc("names of observers that are told how it goes")] = ()
 
 

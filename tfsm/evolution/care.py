@@ -1,0 +1,85 @@
+"""What to do where a domain that is plain Python fails: wait only so long, and go on or stop."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from tfsm.errors import TfsmError
+
+
+@dataclass
+class Care:
+    """Asks a domain, with care."""
+
+    timeout: float | None = None
+    """Seconds that one call may take."""
+    failures: Literal["stop", "broken"] = "stop"
+    """Whether an individual whose evaluation fails ends the run, or counts as broken."""
+    warn: Callable[[str], None] = field(default=lambda message: None)
+    """Told of the first that counts as broken."""
+    failed: bool = False
+    """Whether it ended the run; then the populations are as they were before the call."""
+    broken: int = 0
+    """How many counted as broken."""
+
+    def results(self, ask: Callable[[np.ndarray], Any], places: np.ndarray) -> Iterator[tuple[np.ndarray, Any | None]]:
+        """Ask for individuals, and yield some of them together with what was found; None where that fails.
+
+        Args:
+            ask: from places among the individuals to what a domain says of them.
+            places: those that are wanted.
+        """
+        try:
+            found = self._within_time(ask, places)
+        except TimedOut:
+            self.failed = True
+            raise
+        except Exception as error:
+            if self.failures == "stop":
+                self.failed = True
+                raise
+            if places.size > 1:
+                # Nobody knows whose fault it was; each is asked for alone.
+                for place in places:
+                    yield from self.results(ask, np.array([place]))
+                return
+            if not self.broken:
+                self.warn(f"warning: an evaluation failed, and counts as broken: {type(error).__name__}: {error}")
+            self.broken += 1
+            yield places, None
+            return
+        yield places, found
+
+    def _within_time(self, ask: Callable[[np.ndarray], Any], places: np.ndarray) -> Any:
+        if self.timeout is None:
+            return ask(places)
+        answers: queue.Queue[tuple[bool, Any]] = queue.Queue()
+
+        def answer() -> None:
+            try:
+                answers.put((True, ask(places)))
+            except BaseException as error:
+                answers.put((False, error))
+
+        # A thread cannot be ended from outside; a daemon at least does not keep the process from ending.
+        threading.Thread(target=answer, daemon=True, name="evaluation").start()
+        try:
+            well, found = answers.get(timeout=self.timeout)
+        except queue.Empty:
+            raise TimedOut(
+                f"an evaluation took longer than {self.timeout:g} seconds (evaluation_timeout); what hangs cannot be "
+                "ended within this process: with --grain children it can, and the run goes on"
+            ) from None
+        if not well:
+            raise found
+        return found
+
+
+class TimedOut(TfsmError):
+    """An evaluation that took too long."""

@@ -1,0 +1,133 @@
+"""The checkpoints of a run directory: two of each group of runs, so that one that is torn costs little."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tfsm.errors import TfsmError
+from tfsm.evolution.cadence import Cadence, Every
+from tfsm.evolution.packing import read_saved, write_saved
+from tfsm.evolution.saving import Saved
+
+CHECKPOINTS: Final = "checkpoints"
+_NAME: Final = re.compile(r"run-(\d+)-(\d+)-at-(\d+)\.checkpoint")
+_KEPT: Final = 2
+
+
+class CheckpointFiles:
+    """Writes checkpoints, and finds those to go on from.
+
+    Args:
+        directory: the run directory.
+        about: which experiment it is; the file of another is not used.
+        every: how often.
+        notify: told what the user should know: a checkpoint that cannot be written, or read.
+    """
+
+    def __init__(
+        self, directory: Path, about: Mapping[str, Any], every: Every, notify: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._folder, self._about, self._notify = directory / CHECKPOINTS, dict(about), notify
+        self._cadence, self._on = Cadence(every), bool(every)
+        self._ours: set[Path] = set()
+        self._failing = False
+
+    def bound(self, spent: int) -> int:
+        """Return the number of evaluations, above `spent`, at which to look again at the latest."""
+        return self._cadence.bound(spent)
+
+    def due(self, spent: int) -> bool:
+        """Say whether it is time."""
+        return self._cadence.due(spent)
+
+    def keep(self, saved: Saved, *, last: bool = False) -> None:
+        """Write a checkpoint; where that fails the run goes on, and the one before stays."""
+        if not self._on:
+            return
+        began = time.perf_counter()
+        try:
+            self._folder.mkdir(exist_ok=True)
+            file = self._file(saved)
+            self._put_aside(file)
+            write_saved(file, saved, self._about)
+        except OSError as error:
+            if not self._failing:
+                self._notify(
+                    f"warning: {self._folder}: no checkpoint can be written ({error.strerror or error}); the run goes "
+                    "on, and the one before is kept"
+                )
+            self._failing = True
+        else:
+            self._failing = False
+            self._ours.add(file)
+            self._prune(saved, 1 if last else _KEPT)
+        self._cadence.took(saved.spent, time.perf_counter() - began)
+
+    def find(self, runs: range) -> list[Saved]:
+        """Return where these runs stand by the newest whole checkpoints; others are told of, and left alone."""
+        covered: set[int] = set()
+        found: list[Saved] = []
+        for file, own, _ in sorted(self._listed(), key=lambda item: item[2], reverse=True):
+            wanted = [run for run in own if run in runs and run not in covered]
+            try:
+                saved = self._read(file, own, tell=bool(wanted))
+            except TfsmError as error:
+                if wanted:
+                    self._notify(f"warning: {error}; an older checkpoint is used, if there is one")
+                continue
+            self._ours.add(file)
+            covered.update(wanted)
+            found += [saved.part(part) for part in _together(wanted)]
+        return found
+
+    def _read(self, file: Path, own: range, *, tell: bool) -> Saved:
+        saved, about = read_saved(file)
+        if about.get("experiment") != self._about["experiment"]:
+            raise TfsmError(f"{file}: a checkpoint of another experiment")
+        if saved.runs != own:
+            raise TfsmError(f"{file}: a checkpoint of runs {saved.runs.start} to {saved.runs.stop - 1}, renamed")
+        different = [
+            f"{name} {version} then, {self._about['versions'].get(name)} now"
+            for name, version in about.get("versions", {}).items()
+            if version != self._about["versions"].get(name)
+        ]
+        if different and tell:
+            self._notify(f"warning: {file}: {', '.join(different)}: what follows may be rounded otherwise")
+        return saved
+
+    def _file(self, saved: Saved) -> Path:
+        last = saved.first + saved.count - 1
+        return self._folder / f"run-{saved.first:03d}-{last:03d}-at-{saved.spent:09d}.checkpoint"
+
+    def _listed(self) -> Iterator[tuple[Path, range, int]]:
+        for file in sorted(self._folder.glob("*.checkpoint")):
+            if found := _NAME.fullmatch(file.name):
+                yield file, range(int(found[1]), int(found[2]) + 1), int(found[3])
+
+    def _put_aside(self, file: Path) -> None:
+        """Make room for a file without deleting one that could not be read."""
+        if file.exists() and file not in self._ours:
+            count = sum(1 for _ in self._folder.glob(f"{file.name}.damaged-*"))
+            file.rename(file.with_name(f"{file.name}.damaged-{count + 1}"))
+
+    def _prune(self, saved: Saved, count: int) -> None:
+        """Keep only the newest of a group, so many of them; what is not ours is left alone."""
+        own = sorted((spent, file) for file, runs, spent in self._listed() if runs == saved.runs and file in self._ours)
+        for _, file in own[:-count]:
+            file.unlink(missing_ok=True)
+            self._ours.discard(file)
+
+
+def _together(runs: list[int]) -> list[range]:
+    """Return runs as ranges of those that follow one another."""
+    found: list[range] = []
+    for run in runs:
+        if found and found[-1].stop == run:
+            found[-1] = range(found[-1].start, run + 1)
+        else:
+            found.append(range(run, run + 1))
+    return found

@@ -1,0 +1,92 @@
+"""Settings of an experiment that is gone on with: as they were, but for what may be more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Final
+
+from tfsm.errors import TfsmError
+from tfsm.experiments.identity import LARGER
+from tfsm.experiments.record import RECORD, read_record
+from tfsm.experiments.settings import EngineOptions, Resolved, RunOptions, Settings
+from tfsm.options import validate
+from tfsm.plugins import Plugins
+from tfsm.registry import Entry
+
+_FREE: Final = (*LARGER, "checkpoint_every", "evaluation_timeout", "failures", "trust_model")
+"""What may be given anew."""
+
+
+def reopened(plugins: Plugins, directory: Path, overrides: Mapping[str, object]) -> Resolved:
+    """Return the settings of a run directory, with what is given anew.
+
+    Args:
+        plugins: where the parts come from.
+        directory: the run directory.
+        overrides: settings by name, from flags; None where a flag was not given.
+    """
+    record = read_record(directory)
+    ready_made = [kind for kind in record.get("objects", {}) if kind != "model"]
+    if ready_made:
+        raise TfsmError(
+            f"{directory}: its {' and '.join(ready_made)} came from a Python program, which alone can go on with it: "
+            "tfsm.evolve(..., resume=True)"
+        )
+    given = {key: value for key, value in overrides.items() if value is not None}
+    fixed = [key for key in given if key not in _FREE]
+    if fixed:
+        raise TfsmError(
+            f"--resume: {', '.join(fixed)} cannot be changed, only more be added to it: "
+            f"{', '.join(key for key in _FREE)} may be given"
+        )
+    settings = _settings(plugins, directory, record)
+    if settings.trust_model and not given.get("trust_model"):
+        raise TfsmError(f"{directory}: its model was loaded with --trust-model, which must be said again")
+    where = "command line"
+    anew: dict[str, Any] = validate(RunOptions, given, where=lambda key: f"--{key.replace('_', '-')}:")
+    for key in LARGER:
+        before = getattr(settings, key)
+        if anew.get(key, before) < before:
+            raise TfsmError(f"--{key} {anew[key]:,}: {directory} has {before:,} already, and less cannot be")
+    sources = {key: str(value) for key, value in record.get("sources", {}).items()}
+    return Resolved(settings=replace(settings, **anew), sources=sources | dict.fromkeys(anew, where))
+
+
+def as_kept(settings: Settings, directory: Path | None) -> Settings:
+    """Return settings in which the files that were kept with a run take the place of the user's own.
+
+    Those may be elsewhere by now, or say something else.
+    """
+    if directory is None or not (directory / RECORD).is_file():
+        return settings
+    kept = {option: str(directory / file) for option, file in read_record(directory).get("inputs", {}).items()}
+    return replace(settings, domain_options=settings.domain_options | kept)
+
+
+def _settings(plugins: Plugins, directory: Path, record: Mapping[str, Any]) -> Settings:
+    file, told = directory / RECORD, record["settings"]
+
+    def options(entry: Entry, values: Any) -> dict[str, Any]:
+        own = entry.with_options().options
+        return dict(values) if own is None else validate(own, values, where=f"{file}: {entry.kind} {entry.name!r}:")
+
+    try:
+        parts: dict[str, Any] = {
+            "domain_options": options(plugins.domains[told["domain"]], told["domain_options"]),
+            "mutation_options": options(plugins.mutations[told["mutation"]], told["mutation_options"]),
+            "selection_options": options(plugins.selections[told["selection"]], told["selection_options"]),
+            "observer_options": {
+                name: options(plugins.observers[name], told["observer_options"][name]) for name in told["observers"]
+            },
+            "engine": validate(EngineOptions, told["engine"], where=f"{file}: engine:"),
+        }
+        names = {field.name for field in fields(RunOptions)}
+        values = {key: value for key, value in told.items() if key in names}
+        run: dict[str, Any] = validate(RunOptions, values, where=f"{file}:")
+        return Settings(domain=told["domain"], mutation=told["mutation"], **run, **parts)
+    except (KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, TfsmError):
+            raise
+        raise TfsmError(f"{file}: not the record of a run: {type(error).__name__}: {error}") from None

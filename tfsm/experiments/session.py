@@ -1,0 +1,141 @@
+"""One experiment under way: where it is kept, who is told of it, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tfsm.contracts import Domain, Filed
+from tfsm.errors import TfsmError
+from tfsm.evolution.cadence import parse_every
+from tfsm.evolution.plan import Plan
+from tfsm.evolution.records import Experiment, Observer, Status
+from tfsm.evolution.saving import Saved
+from tfsm.experiments.checkpoints import CheckpointFiles
+from tfsm.experiments.directory import RunDirectory, claim, taken, versions
+from tfsm.experiments.identity import fingerprint
+from tfsm.experiments.locking import Locked
+from tfsm.experiments.observing import Once
+from tfsm.experiments.record import RECORD
+from tfsm.experiments.settings import Resolved, Settings
+from tfsm.models.named import described
+from tfsm.models.network import Network
+from tfsm.models.sections import sections
+from tfsm.plugins import Plugins
+
+
+class Session:
+    """Opens a run directory, new or to go on with, and keeps it to itself until it is left.
+
+    Args:
+        plugins: where the parts come from.
+        resolved: the settings.
+        network: the network.
+        domain: the domain.
+        plan: how it is compiled.
+        others: who else is told.
+        out: where to write; a new directory below `runs` if None.
+        keep: whether to write anything at all.
+        resume: whether `out` is an experiment to go on with.
+        command: the command line, for the record.
+        notify: told what the user should know.
+    """
+
+    def __init__(
+        self,
+        plugins: Plugins,
+        resolved: Resolved,
+        network: Network,
+        domain: Domain,
+        plan: Plan,
+        others: Sequence[Observer],
+        *,
+        out: Path | None,
+        keep: bool,
+        resume: bool,
+        command: Sequence[str],
+        notify: Callable[[str], None],
+    ) -> None:
+        self.settings, self.network = resolved.settings, network
+        self._held = ExitStack()
+        self._record: RunDirectory | None = None
+        self.directory: Path | None = None
+        self.checkpoints: CheckpointFiles | None = None
+        """Who keeps where the runs stand; None where nothing is kept."""
+        if keep:
+            name = f"{self.settings.domain}-{self.settings.mutation}"
+            self.directory = out if resume and out is not None else claim(out, name)
+            with ExitStack() as held:
+                held.enter_context(Locked(self.directory))
+                if not resume and (self.directory / RECORD).is_file():  # another process was faster
+                    raise taken(self.directory)
+                self._record = RunDirectory(
+                    self.directory,
+                    resolved,
+                    network,
+                    command=list(command),
+                    plan=asdict(plan),
+                    objects=objects_of(plugins, self.settings),
+                    files=domain.files() if isinstance(domain, Filed) else {},
+                    notify=notify,
+                )
+                self._held = held.pop_all()
+            every = parse_every(self.settings.checkpoint_every)
+            self.checkpoints = CheckpointFiles(self.directory, about(self.settings.as_dict()), every, notify)
+        known = self._record.known if self._record is not None else frozenset()
+        self._others: list[Observer] = [Once(other, known) for other in others]
+
+    @property
+    def observers(self) -> list[Observer]:
+        """Everybody who is told what happens."""
+        return [*self._others] if self._record is None else [self._record, *self._others]
+
+    def saved(self) -> list[Saved]:
+        """Return where the runs stand that were begun before."""
+        return [] if self.checkpoints is None else self.checkpoints.find(range(self.settings.runs))
+
+    def __enter__(self) -> Self:
+        experiment = Experiment(self.settings.as_dict(), self.directory, sections(self.network.model))
+        for observer in self.observers:
+            observer.started(experiment)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held.close()
+
+    def end(self, status: Status, error: str | None = None) -> None:
+        """Write down how it ended, and tell."""
+        try:
+            if self._record is not None:
+                # What cannot be written must not hide what went wrong before.
+                with suppress(*(TfsmError,) if error is not None else ()):
+                    self._record.close(status, error)
+        finally:
+            for observer in self._others:
+                observer.ended(status)
+
+
+def about(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a checkpoint says of the experiment that it belongs to."""
+    own = versions()
+    return {
+        "experiment": fingerprint(settings),
+        "versions": {name: own[name] for name in ("tfsm", "tensorflow", "keras", "numpy")},
+    }
+
+
+def objects_of(plugins: Plugins, settings: Settings) -> dict[str, str]:
+    """Return what no setting tells all of: parts that came ready made, and which model it was."""
+    chosen = {
+        "domain": plugins.domains[settings.domain],
+        "mutation": plugins.mutations[settings.mutation],
+        "selection": plugins.selections[settings.selection],
+    }
+    objects = {kind: repr(entry.part) for kind, entry in chosen.items() if entry.part is not None}
+    return objects if settings.model is None else objects | {"model": described(settings.model)}
