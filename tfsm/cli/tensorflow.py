@@ -5,19 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from tfsm.cli.compile_cache import use_compile_cache
-from tfsm.errors import TfsmError
+from tfsm.compile_cache import use_compile_cache
 from tfsm.registry import Entry
+from tfsm.starting import prepare
 
 
 def import_quietly() -> None:
     """Import TensorFlow with its start-up notices off, unless the user has asked for a level of his own."""
-    backend = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-    if backend != "tensorflow":
-        raise TfsmError(f"KERAS_BACKEND is {backend!r}: tfsm runs on Keras' TensorFlow backend only; unset it")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # Convolutions are twice as fast by it, and TensorFlow switches it on by itself on some processors only.
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    prepare(os.environ)
     if "tensorflow" not in sys.modules:
         use_compile_cache(os.environ)
     # The notices come before the level is looked at, straight to the file descriptor.
