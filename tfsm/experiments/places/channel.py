@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
@@ -38,9 +39,11 @@ def unpack(frames: Frames) -> Any:
 
 def send(connection: Connection[Any, Any], kind: str, frames: Frames = ()) -> None:
     """Send a message: of which kind it is and how much follows, then that."""
-    connection.send_bytes(pickle.dumps((kind, [memoryview(frame).nbytes for frame in frames])))
-    for frame in frames:
-        connection.send_bytes(frame)
+    views = [memoryview(frame).cast("B") for frame in frames]
+    connection.send_bytes(pickle.dumps((kind, [view.nbytes for view in views])))
+    for view in views:
+        while view.nbytes:
+            view = view[os.write(connection.fileno(), view) :]
 
 
 def receive(connection: Connection[Any, Any]) -> tuple[str, Frames]:
@@ -48,5 +51,11 @@ def receive(connection: Connection[Any, Any]) -> tuple[str, Frames]:
     kind, sizes = pickle.loads(connection.recv_bytes())
     frames = [bytearray(size) for size in sizes]
     for frame in frames:
-        connection.recv_bytes_into(frame)
+        # Straight to where it is wanted: `recv_bytes` takes three times as long for what is large.
+        view = memoryview(frame)
+        while view.nbytes:
+            count = os.readv(connection.fileno(), [view])
+            if count == 0:
+                raise EOFError
+            view = view[count:]
     return kind, frames
