@@ -6,13 +6,17 @@ cloudpickle, which comes with Gymnasium, sends it whole. Without it such a task 
 
 from __future__ import annotations
 
+import importlib
 import pickle
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from tfsm.errors import TfsmError
 from tfsm.experiments.places.channel import Frames, pack, unpack
-from tfsm.experiments.places.task import Task
+from tfsm.experiments.places.task import Desk, Kind, Task
+from tfsm.experiments.places.worker import failure, perform
 
 
 def pack_task(task: Task) -> Frames:
@@ -32,7 +36,16 @@ def unpack_task(frames: Frames) -> Task:
     return task
 
 
-def pack_result(value: Any) -> Frames:
+def told_of(frames: Frames, desk: Desk) -> Iterator[tuple[Kind, Frames]]:
+    """Do a task that came in a pickle; pickle what is to be told of it."""
+    try:
+        for kind, content in perform(unpack_task(frames), desk):
+            yield kind, _pack_result(content)
+    except Exception as error:
+        yield "failed", pack(failure(error))
+
+
+def _pack_result(value: Any) -> Frames:
     """Pickle what a task told: by pickle, which is faster, unless it is of a class that came with the task."""
     try:
         return pack(value)
@@ -44,11 +57,13 @@ def pack_result(value: Any) -> Frames:
 
 
 def _by_value() -> Callable[..., bytes] | None:
-    try:
-        import cloudpickle
-    except ImportError:
-        return None
-    return cloudpickle.dumps
+    # Ray has one of its own, which is not worth importing Ray for.
+    for name in ("cloudpickle", "ray.cloudpickle"):
+        with suppress(ImportError):
+            if name == "cloudpickle" or "ray" in sys.modules:
+                found: Callable[..., bytes] = importlib.import_module(name).dumps
+                return found
+    return None
 
 
 def _refused(what: str, error: Exception) -> str:

@@ -7,7 +7,6 @@ import faulthandler
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -15,9 +14,8 @@ from queue import SimpleQueue
 from typing import Any, Final, TypeAlias
 
 from tfsm.experiments.places.channel import Frames, receive, send
-from tfsm.experiments.places.packing import pack_result, unpack_task
+from tfsm.experiments.places.packing import told_of
 from tfsm.experiments.places.task import Desk
-from tfsm.experiments.places.worker import Told, failure, perform
 
 LOOK: Final = 1.0
 """Seconds between two looks at whether the driver is still there."""
@@ -42,7 +40,8 @@ def main(descriptor: int) -> None:
     with suppress(OSError):  # the driver has gone
         send(connection, "ready")
         while (frames := tasks.get()) is not None:
-            _serve(connection, frames, desk)
+            for kind, packed in told_of(frames, desk):
+                send(connection, kind, packed)
             del frames  # perhaps large, and the next task may be long in coming
     desk.kept.clear()
 
@@ -68,25 +67,6 @@ def _listen(connection: _Channel, desk: Desk, tasks: SimpleQueue[Frames | None])
         return
     finally:
         _end()
-
-
-def _serve(connection: _Channel, frames: Frames, desk: Desk) -> None:
-    for kind, content in _told(frames, desk):
-        try:
-            packed = pack_result(content)
-        except Exception as error:
-            send(connection, "failed", pack_result(failure(error)))
-            return
-        send(connection, kind, packed)
-
-
-def _told(frames: Frames, desk: Desk) -> Iterator[Told]:
-    try:
-        task = unpack_task(frames)
-    except BaseException as error:
-        yield "failed", failure(error)
-        return
-    yield from perform(task, desk)
 
 
 def _end() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from contextlib import suppress
 
@@ -47,3 +48,18 @@ def last_words(tail: str) -> str:
             current = next((i for i in range(place, len(lines)) if lines[i].startswith("Current thread")), len(lines))
             return ", ".join([line, *lines[current + 1 : current + 2]])
     return lines[-1] if lines else ""
+
+
+def death_of_actor(text: str) -> str:
+    r"""Say how an actor of Ray ended, in fewer words than Ray's.
+
+    >>> death_of_actor("The actor died.\n\tpid: 7\n\tip: 10.0.0.3\nThe node was terminated: lost. More of it.")
+    'The node was terminated: lost (process 7 on 10.0.0.3)'
+    """
+    process, address = (re.search(rf"^\s*{name}: (\S+)$", text, re.MULTILINE) for name in ("pid", "ip"))
+    where = f" (process {process[1]} on {address[1]})" if process and address else ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it is gone"]
+    said = lines[-1].rpartition("Worker exit detail: ")[2]
+    if "connection error code" in said:  # all that Ray knows of a process that vanished
+        return f"its process ended, as it does when it crashes or when memory runs out{where}"
+    return f"{said.partition('. ')[0].removesuffix('.')}{where}"
