@@ -7,7 +7,7 @@ import sys
 
 from tfsm.compile_cache import use_compile_cache
 from tfsm.registry import Entry
-from tfsm.starting import prepare
+from tfsm.starting import prepare, without_notices
 
 
 def import_quietly() -> None:
@@ -15,17 +15,11 @@ def import_quietly() -> None:
     prepare(os.environ)
     if "tensorflow" not in sys.modules:
         use_compile_cache(os.environ)
-    # The notices come before the level is looked at, straight to the file descriptor.
-    with open(os.devnull, "w") as nowhere:
-        kept = os.dup(2)
-        os.dup2(nowhere.fileno(), 2)
-        try:
-            import tensorflow as tf
+    # The notices come before the level is looked at.
+    with without_notices():
+        import tensorflow as tf
 
-            tf.config.list_physical_devices()  # looks for accelerators, and complains where there is none
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+        tf.config.list_physical_devices()  # looks for accelerators, and complains where there is none
 
 
 def import_for(*entries: Entry) -> None:

@@ -13,14 +13,17 @@ from typing import Any, Final, NamedTuple
 
 from tfsm.errors import TfsmError
 from tfsm.extras import optional
+from tfsm.starting import without_notices
 
 PATIENCE: Final = 5.0
 """Seconds for an address to answer at all."""
 
 # Ray looks at these when it is imported. The first keeps what it has to say of dead workers off the driver's output,
-# where the pool tells it; the second lets a Ray of our own listen on the loopback device only.
+# where the pool tells it; the second lets a Ray of our own listen on the loopback device only; the third is how often
+# it tries to join a cluster, each time for up to 40 seconds.
 _QUIET: Final = {"RAY_DEDUP_LOGS_SKIP_REGEX": "."}
 _LOOPBACK: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+_BRIEF: Final = {"RAY_NUM_REDIS_GET_RETRIES": "2"}
 
 
 class Joined(NamedTuple):
@@ -50,7 +53,7 @@ def join(address: str | None, size: int) -> Joined:
             one that was started on this machine by `ray start`; else `host:port` or `ray://host:port`.
         size: with how many CPUs to start one.
     """
-    with _set(_QUIET if address else _QUIET | _LOOPBACK):
+    with _set(_QUIET | (_BRIEF if address else _LOOPBACK)):
         ray = optional("ray", extra="ray", purpose="a pool of Ray workers")
         if ray.is_initialized():
             return Joined(ray, address, ours=False)
@@ -60,17 +63,24 @@ def join(address: str | None, size: int) -> Joined:
         else:
             _check_answers(os.environ.get("RAY_ADDRESS", "auto") if address == "auto" else address)
         try:
-            with _own_signals(), warnings.catch_warnings():
+            with _own_signals(), without_notices(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 ray.init(address=address or "local", **options)
         except Exception as error:
-            text = " ".join(str(error).split())
-            raise TfsmError(f"{_named(address)}: {type(error).__name__}: {text}") from error
+            raise TfsmError(_refused(address, error)) from error
     return Joined(ray, address, ours=True)
 
 
 def _named(address: str | None) -> str:
     return "Ray cannot be started on this machine" if address is None else f"Ray at {address!r} cannot be joined"
+
+
+def _refused(address: str | None, error: Exception) -> str:
+    if address == "auto" and isinstance(error, ConnectionError) and error.__cause__ is None:
+        return "no Ray runs on this machine: start one by 'ray start --head', or name one by its address"
+    if "AuthToken" in f"{error} {error.__cause__}":
+        return f"{_named(address)}: it asks for a token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to the cluster's"
+    return f"{_named(address)}: {type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def _check_answers(address: str) -> None:
@@ -82,12 +92,24 @@ def _check_answers(address: str) -> None:
         host, port = port, "10001"
     if not host or not port.isdigit():
         raise TfsmError(f"{_named(address)}: an address is 'auto', 'host:port' or 'ray://host:port'")
+    place = f"{host}:{port}"
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
     except OSError as error:
-        raise TfsmError(
-            f"{_named(address)}: nothing answers there ({error}); is it running, and the port right?"
-        ) from None
+        raise TfsmError(f"{_named(address)}: nothing answers there ({error}); is it running, the port right?") from None
+    if os.environ.get("RAY_USE_TLS", "0") == "0" and not _speaks(place):
+        raise TfsmError(f"{_named(address)}: what answers there is not Ray; is the port right?")
+
+
+def _speaks(place: str) -> bool:
+    """Say whether gRPC, which Ray is made with, is spoken there."""
+    grpc = optional("grpc", extra="ray", purpose="a cluster of Ray")  # TensorFlow needs it too
+    with grpc.insecure_channel(place) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=2 * PATIENCE)
+        except grpc.FutureTimeoutError:
+            return False
+    return True
 
 
 @contextmanager
