@@ -14,7 +14,7 @@ from tfsm.experiments.places.packing import told_of
 from tfsm.experiments.places.task import Desk
 from tfsm.starting import prepare
 
-Parcel: TypeAlias = "list[pickle.PickleBuffer]"
+Parcel: TypeAlias = "list[pickle.PickleBuffer | bytes]"
 
 
 class Actor:
@@ -22,9 +22,13 @@ class Actor:
 
     What it tells is fetched by `hear`, as much as there is at a time. A streaming generator would do the same, but not
     for a driver that is connected by `ray://`.
+
+    Args:
+        plain: whether what is told must be plain bytes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, plain: bool = False) -> None:
+        self._plain = plain
         prepare(os.environ)
         use_compile_cache(os.environ)
         self._desk = Desk()
@@ -48,12 +52,12 @@ class Actor:
 
     def _work(self, frames: Frames) -> None:
         for kind, packed in told_of(frames, self._desk):
-            self._told.put((kind, wrapped(packed)))
+            self._told.put((kind, wrapped(packed, self._plain)))
 
 
-def wrapped(frames: Frames) -> Parcel:
-    """Let Ray take what is large as it is, instead of copying it into a pickle."""
-    return [pickle.PickleBuffer(frame) for frame in frames]
+def wrapped(frames: Frames, plain: bool = False) -> Parcel:
+    """Let Ray take what is large as it is, instead of copying it into a pickle; or copy it, where it must be plain."""
+    return [bytes(frame) if plain else pickle.PickleBuffer(frame) for frame in frames]
 
 
 def unwrapped(parcel: Parcel) -> Frames:

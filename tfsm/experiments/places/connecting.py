@@ -39,6 +39,11 @@ class Joined(NamedTuple):
     address: str | None
     ours: bool
 
+    @property
+    def is_client(self) -> bool:
+        """Whether a server on the cluster acts for this process, which can pass on plain bytes only."""
+        return "://" in _resolved(self.address or "")
+
     def leave(self) -> None:
         """End a Ray that was started here; another is only left."""
         if self.ours:
@@ -61,7 +66,7 @@ def join(address: str | None, size: int) -> Joined:
         if address is None:
             options |= {"num_cpus": size, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
         else:
-            _check_answers(os.environ.get("RAY_ADDRESS", "auto") if address == "auto" else address)
+            _check_answers(_resolved(address))
         try:
             with _own_signals(), without_notices(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -69,6 +74,10 @@ def join(address: str | None, size: int) -> Joined:
         except Exception as error:
             raise TfsmError(_refused(address, error)) from error
     return Joined(ray, address, ours=True)
+
+
+def _resolved(address: str) -> str:
+    return os.environ.get("RAY_ADDRESS", "auto") if address == "auto" else address
 
 
 def _named(address: str | None) -> str:

@@ -78,7 +78,7 @@ class RayPool:
         hand = self._hands[worker]
         if hand.busy or self._closed:
             raise ValueError(f"worker {worker} {'is closed' if self._closed else 'has a task'}")
-        parcel = wrapped(pack_task(task))
+        parcel = wrapped(pack_task(task), self._joined.is_client)
         hand.busy = True
         hand.actor.begin.remote(parcel)
 
@@ -123,7 +123,7 @@ class RayPool:
         self.close()
 
     def _started(self, number: int) -> _Hand:
-        actor = self._remote.remote()
+        actor = self._remote.remote(self._joined.is_client)
         return _Hand(number, actor, actor.hear.remote())
 
     def _take_all(self, timeout: float) -> None:
