@@ -10,6 +10,7 @@ import pytest
 from tests.helpers.outcomes import write_run
 from tfsm.errors import TfsmError
 from tfsm.experiments.inventory import describe, listed, remove
+from tfsm.experiments.locking import Locked
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def test_everything_is_listed_once_the_newest_first(runs: Path) -> None:
     assert sorted(found[1:]) == [
         ("a", "run", "finished"),
         ("broken", "damaged", "damaged"),
-        ("deep/b", "run", "running"),
+        ("deep/b", "run", "killed"),
     ]
 
 
@@ -50,13 +51,21 @@ def test_removing_takes_what_is_ours(runs: Path) -> None:
 
 @pytest.mark.parametrize(
     ("what", "message"),
-    [(".", "neither a run directory nor a study"), ("deep", "neither"), ("deep/b", "it says that it is running")],
+    [(".", "neither a run directory nor a study"), ("deep", "neither"), ("deep/b", "a process is at work in it")],
 )
 def test_removing_refuses_what_it_should_not_touch(what: str, message: str, runs: Path) -> None:
-    before = sorted(runs.rglob("*"))
-    with pytest.raises(TfsmError, match=message):
-        remove(runs / what, force=False)
-    assert sorted(runs.rglob("*")) == before
+    with Locked(runs / "deep" / "b"):
+        before = sorted(runs.rglob("*"))
+        with pytest.raises(TfsmError, match=message):
+            remove(runs / what, force=False)
+        assert sorted(runs.rglob("*")) == before
+
+
+def test_who_says_that_he_is_running_and_is_not_was_killed(runs: Path) -> None:
+    with Locked(runs / "deep" / "b"):
+        assert describe(runs / "deep" / "b").status == "running"
+    assert describe(runs / "deep" / "b").status == "killed"
+    remove(runs / "deep" / "b", force=False)
 
 
 @pytest.mark.parametrize("where", ["a", "s/control"])

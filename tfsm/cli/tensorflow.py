@@ -5,32 +5,21 @@ from __future__ import annotations
 import os
 import sys
 
-from tfsm.cli.compile_cache import use_compile_cache
-from tfsm.errors import TfsmError
+from tfsm.compile_cache import use_compile_cache
 from tfsm.registry import Entry
+from tfsm.starting import prepare, without_notices
 
 
 def import_quietly() -> None:
     """Import TensorFlow with its start-up notices off, unless the user has asked for a level of his own."""
-    backend = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-    if backend != "tensorflow":
-        raise TfsmError(f"KERAS_BACKEND is {backend!r}: tfsm runs on Keras' TensorFlow backend only; unset it")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # Convolutions are twice as fast by it, and TensorFlow switches it on by itself on some processors only.
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    prepare(os.environ)
     if "tensorflow" not in sys.modules:
         use_compile_cache(os.environ)
-    # The notices come before the level is looked at, straight to the file descriptor.
-    with open(os.devnull, "w") as nowhere:
-        kept = os.dup(2)
-        os.dup2(nowhere.fileno(), 2)
-        try:
-            import tensorflow as tf
+    # The notices come before the level is looked at.
+    with without_notices():
+        import tensorflow as tf
 
-            tf.config.list_physical_devices()  # looks for accelerators, and complains where there is none
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+        tf.config.list_physical_devices()  # looks for accelerators, and complains where there is none
 
 
 def import_for(*entries: Entry) -> None:

@@ -1,0 +1,33 @@
+"""One pool of each kind, which the tests of the contract share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+
+import pytest
+
+from tfsm.experiments.places.connecting import join
+from tfsm.experiments.places.processes import ProcessPool
+from tfsm.experiments.places.raying import RayPool
+from tfsm.experiments.places.task import Pool
+
+Make = Callable[[int], Pool]
+
+
+@pytest.fixture(scope="module", params=["processes", "ray"])
+def make(request: pytest.FixtureRequest) -> Iterator[Make]:
+    if request.param == "processes":
+        yield ProcessPool
+        return
+    if find_spec("ray") is None:  # not importorskip: Ray looks at the environment when it is imported
+        pytest.skip("Ray is not installed")
+    joined = join(None, 8)  # one for all, because it takes seconds to start
+    yield RayPool
+    joined.leave()
+
+
+@pytest.fixture(scope="module")
+def pool(make: Make) -> Iterator[Pool]:
+    with make(2) as made:
+        yield made

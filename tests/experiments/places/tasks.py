@@ -1,0 +1,176 @@
+"""Tasks that do one thing each."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tfsm.errors import TfsmError
+from tfsm.experiments.places.task import Desk
+
+
+@dataclass(frozen=True)
+class Says:
+    """Yields some values and returns another."""
+
+    values: tuple[Any, ...] = ()
+    last: Any = None
+
+    def __call__(self, desk: Desk) -> Iterator[Any]:
+        yield from self.values
+        return self.last
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Yields its process's number, then waits for a file, then yields again."""
+
+    file: Path
+
+    def __call__(self, desk: Desk) -> Iterator[Any]:
+        yield os.getpid()
+        while not self.file.exists():
+            time.sleep(0.01)
+        yield "late"
+
+
+@dataclass(frozen=True)
+class Dies:
+    """Yields its process's number, then ends in one of several ways."""
+
+    how: str
+
+    def __call__(self, desk: Desk) -> Iterator[Any]:
+        yield os.getpid()
+        time.sleep(0.05)
+        if self.how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif self.how == "exit":
+            os._exit(3)
+        elif self.how == "segfault":
+            ctypes.string_at(0)
+        elif self.how == "abort":
+            os.write(2, b"out of luck\n")
+            os.abort()
+
+
+@dataclass(frozen=True)
+class Raises:
+    """Yields once, then raises."""
+
+    error: BaseException
+
+    def __call__(self, desk: Desk) -> Iterator[Any]:
+        yield "before"
+        raise self.error
+
+
+def ours(desk: Desk) -> Iterator[Any]:
+    raise TfsmError("no such thing: take another\nand a second line")
+    yield
+
+
+def runs_out_of_memory(desk: Desk) -> Iterator[Any]:
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, limits[1]))
+    try:
+        yield np.ones(2**28).sum()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def spins(desk: Desk) -> Iterator[Any]:
+    yield os.getpid()
+    while True:
+        pass
+
+
+def sleeps(desk: Desk) -> Iterator[Any]:
+    yield os.getpid()
+    time.sleep(3600)
+
+
+def floods(desk: Desk) -> Iterator[Any]:
+    number = 0
+    while True:
+        yield number
+        number += 1
+
+
+def until_stopped(desk: Desk) -> Iterator[Any]:
+    yield desk.stopping()
+    while not desk.stopping():
+        time.sleep(0.01)
+    return "stopped"
+
+
+def counts(desk: Desk) -> Iterator[Any]:
+    desk.kept["tasks"] = desk.kept.get("tasks", 0) + 1
+    yield desk.kept["tasks"]
+    return os.getpid()
+
+
+def prints(desk: Desk) -> Iterator[Any]:
+    for number in range(3):
+        print("seen nowhere", "x" * 200_000)
+        print("seen nowhere", "x" * 200_000, file=sys.stderr)
+        os.write(1, b"seen nowhere\n")
+        yield number
+
+
+def environment(desk: Desk) -> Iterator[Any]:
+    yield dict(os.environ), "tensorflow" in sys.modules
+
+
+def threads_of_tensorflow(desk: Desk) -> Iterator[Any]:
+    import tensorflow as tf
+
+    yield tf.config.threading.get_intra_op_parallelism_threads(), tf.keras.config.backend()
+
+
+def unsendable(desk: Desk) -> Iterator[Any]:
+    yield (number for number in range(3))
+
+
+@dataclass(frozen=True)
+class Doubles:
+    """Yields twice an array."""
+
+    array: Any
+
+    def __call__(self, desk: Desk) -> Iterator[Any]:
+        yield self.array * 2
+
+
+def starts_another(desk: Desk) -> Iterator[Any]:
+    import subprocess
+
+    yield subprocess.Popen(["sleep", "3600"]).pid
+    time.sleep(3600)
+
+
+class Unloadable:
+    """Can be pickled but not loaded."""
+
+    def __reduce__(self) -> Any:
+        return _refuses, ()
+
+
+def _refuses() -> None:
+    raise RuntimeError("not here")
+
+
+def sends_unloadable(desk: Desk) -> Iterator[Any]:
+    yield Unloadable()
+    time.sleep(3600)

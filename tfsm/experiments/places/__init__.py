@@ -1,0 +1,1 @@
+"""Places where work can be done: pools of workers that know nothing of what they work on."""
