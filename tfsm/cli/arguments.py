@@ -82,6 +82,32 @@ CheckpointEvery: TypeAlias = Annotated[
         help="How often to write a checkpoint: 30s, 5m, 1h, a number of evaluations, or never.  [default: 60s]",
     ),
 ]
+Backend: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Where the work is done: local, in this process; processes, on this machine; ray, on a cluster.  "
+        "[default: local]",
+        autocompletion=lambda: ["local", "processes", "ray"],
+    ),
+]
+Workers: TypeAlias = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="How many workers, for --backend processes or ray.  [default: one a core]"),
+]
+Address: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="The Ray to use, such as auto or HOST:PORT.  [default: a new one here]"),
+]
+Grain: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="What a worker is given at a time: runs, groups of them in lock step; children, one each, for expensive "
+        "domains.  [default: runs]",
+        autocompletion=lambda: ["runs", "children"],
+    ),
+]
 EvaluationTimeout: TypeAlias = Annotated[
     float | None,
     typer.Option(metavar="S", help="The most seconds of one evaluation, by a domain that is plain Python."),

@@ -7,10 +7,13 @@ from typing import Annotated
 import typer
 
 from tfsm.cli.arguments import (
+    Address,
+    Backend,
     CheckpointEvery,
     Domain,
     Evaluations,
     EvaluationTimeout,
+    Grain,
     Json,
     Layers,
     ModelName,
@@ -23,6 +26,7 @@ from tfsm.cli.arguments import (
     Sets,
     StudyOut,
     Trust,
+    Workers,
 )
 from tfsm.cli.config import Config
 from tfsm.cli.context import DisablePlugin, context
@@ -51,6 +55,10 @@ def compare(
     out: StudyOut = None,
     checkpoint_every: CheckpointEvery = None,
     evaluation_timeout: EvaluationTimeout = None,
+    backend: Backend = None,
+    workers: Workers = None,
+    address: Address = None,
+    grain: Grain = None,
     json: Json = False,
     quiet: Quiet = False,
     disable_plugin: DisablePlugin = None,
@@ -59,6 +67,9 @@ def compare(
 
     Interrupted, it goes on where it stopped if it is given the same --out again; operators may be added in this way.
     """
+    from tfsm.experiments.places.where import where
+
+    place = where(backend, workers, address, grain)
     plugins = context(ctx, disable_plugin).plugins()
     names = mutations_of(plugins, mutation)
     prepare(plugins, domain, names, observer or ())
@@ -83,7 +94,7 @@ def compare(
     least = min(own.settings.evaluations for _, own in members)
     if at is not None and not 0 < at <= least:
         raise TfsmError(f"--at {at}: expected a number from 1 to {least:,}, the evaluations of a run")
-    result = study(plugins, members, kind="compare", out=out, quiet=quiet)
+    result = study(plugins, members, kind="compare", out=out, quiet=quiet, where=place)
 
     from tfsm.cli.report import show
 

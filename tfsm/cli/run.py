@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tfsm.cli.arguments import (
+    Address,
+    Backend,
     CheckpointEvery,
     Evaluations,
     EvaluationTimeout,
+    Grain,
     Json,
     Layers,
     ModelName,
@@ -23,6 +26,7 @@ from tfsm.cli.arguments import (
     Selection,
     Sets,
     Trust,
+    Workers,
 )
 from tfsm.cli.complete import complete_parts
 from tfsm.cli.config import Config
@@ -82,11 +86,18 @@ def run(
     ] = None,
     checkpoint_every: CheckpointEvery = None,
     evaluation_timeout: EvaluationTimeout = None,
+    backend: Backend = None,
+    workers: Workers = None,
+    address: Address = None,
+    grain: Grain = None,
     json: Json = False,
     quiet: Quiet = False,
     disable_plugin: DisablePlugin = None,
 ) -> None:
     """Evolve networks for a domain with a mutation operator."""
+    from tfsm.experiments.places.where import where
+
+    place = where(backend, workers, address, grain)
     plugins = context(ctx, disable_plugin).plugins()
     overrides = {
         "intensity": intensity,
@@ -128,6 +139,7 @@ def run(
             observers=[progress],
             stop=interrupt.asked,
             notify=say,
+            where=place,
         )
     if json:
         print_json(result.summary())

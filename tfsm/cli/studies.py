@@ -13,6 +13,7 @@ from tfsm.cli.console import say
 from tfsm.errors import TfsmError
 
 if TYPE_CHECKING:
+    from tfsm.experiments.places.where import Where
     from tfsm.experiments.settings import Resolved
     from tfsm.experiments.study import StudyResult
     from tfsm.plugins import Plugins
@@ -66,6 +67,7 @@ def study(
     quiet: bool,
     extra: dict[str, Any] | None = None,
     top: Path | None = None,
+    where: Where | None = None,
 ) -> StudyResult:
     """Run all of them, with progress, and tell how to go on if it was interrupted.
 
@@ -77,6 +79,7 @@ def study(
         quiet: show no progress.
         extra: what else to write into its record.
         top: the directory that the user would name to go on, if not the study's own.
+        where: where the work is done.
     """
     from tfsm.cli.interrupt import Interrupt
     from tfsm.cli.progress import progress_of
@@ -88,8 +91,10 @@ def study(
         import_quietly()
         from tfsm.experiments.study import Member, run_study
 
-        def watch(number: int, member: Member) -> AbstractContextManager[Any]:
-            return progress_of(member.resolved.settings, quiet=quiet, title=f"{number + 1}/{count} {member.name}")
+        def watch(number: int | None, member: Member) -> AbstractContextManager[Any]:
+            settings = member.resolved.settings
+            title = f"{kind} of {settings.domain}" if number is None else f"{number + 1}/{count} {member.name}"
+            return progress_of(settings, quiet=quiet, title=title)
 
         result = run_study(
             plugins,
@@ -101,6 +106,7 @@ def study(
             extra=extra,
             stop=interrupt.asked,
             notify=say,
+            where=where,
         )
     if result.interrupted:
         words = ["tfsm", *sys.argv[1:]]

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfsm.cli.arguments import (
+    Address,
+    Backend,
     CheckpointEvery,
     Domain,
     Evaluations,
     EvaluationTimeout,
+    Grain,
     Json,
     Layers,
     ModelName,
@@ -24,6 +27,7 @@ from tfsm.cli.arguments import (
     Sets,
     StudyOut,
     Trust,
+    Workers,
 )
 from tfsm.cli.config import Config
 from tfsm.cli.console import out as console
@@ -62,6 +66,10 @@ def sweep(
     out: StudyOut = None,
     checkpoint_every: CheckpointEvery = None,
     evaluation_timeout: EvaluationTimeout = None,
+    backend: Backend = None,
+    workers: Workers = None,
+    address: Address = None,
+    grain: Grain = None,
     json: Json = False,
     quiet: Quiet = False,
     disable_plugin: DisablePlugin = None,
@@ -70,6 +78,9 @@ def sweep(
 
     Interrupted, it goes on where it stopped if it is given the same --out again.
     """
+    from tfsm.experiments.places.where import where
+
+    place = where(backend, workers, address, grain)
     plugins = context(ctx, disable_plugin).plugins()
     names, intensities = mutations_of(plugins, mutation), _intensities(grid)
     prepare(plugins, domain, names, observer or ())
@@ -92,7 +103,7 @@ def sweep(
     )
     tried = [(name, x, f"{name}-{x:g}") for name in names for x in intensities]
     experiments = [(label, resolved(name, intensity=x)) for name, x, label in tried]
-    result = study(plugins, experiments, kind="sweep", out=out, quiet=quiet, extra={"grid": intensities})
+    result = study(plugins, experiments, kind="sweep", out=out, quiet=quiet, extra={"grid": intensities}, where=place)
 
     from tfsm.experiments.collect import collect
     from tfsm.experiments.record import write_text

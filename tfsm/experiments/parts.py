@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
@@ -14,7 +14,7 @@ from tfsm.evolution.care import Care
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluating import Trial
 from tfsm.evolution.initial import Initial
-from tfsm.evolution.plan import make_plan
+from tfsm.evolution.plan import Plan, make_plan
 from tfsm.experiments.settings import Settings
 from tfsm.kernels.noise import fold, root_seed
 from tfsm.models.differentiable import check_differentiable
@@ -27,8 +27,39 @@ from tfsm.plugins import Plugins
 from tfsm.registry import Entry
 
 
-def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Engine:
-    """Return an engine for these settings; a model of the user's own takes the place of any other."""
+@dataclass(frozen=True)
+class Prepared:
+    """All that an engine is made of, before anything is compiled or takes memory."""
+
+    settings: Settings
+    network: Network
+    domain: Domain
+    mutation: Mutation
+    selection: Selection | Surveying
+    initial: Initial
+    plan: Plan
+
+    def engine(self) -> Engine:
+        """Make the engine."""
+        settings = self.settings
+        return Engine(
+            self.network,
+            self.domain,
+            self.mutation,
+            self.selection,
+            intensity=settings.intensity,
+            population=settings.population,
+            initial=self.initial,
+            seed=settings.seed,
+            plan=self.plan,
+            adaptation=Adaptation(settings.adapt, settings.adapt_rate, settings.target_divergence or 0.0),
+            stop_when_solved=settings.stop == "solved",
+            care=Care(settings.evaluation_timeout, settings.failures),
+        )
+
+
+def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Prepared:
+    """Build the parts, and find out whether they fit; a model of the user's own takes the place of any other."""
     domain: Domain = build_part(plugins.domains[settings.domain], settings.domain_options)
     mutation: Mutation = build_part(plugins.mutations[settings.mutation], settings.mutation_options)
     selection: Selection | Surveying = build_part(plugins.selections[settings.selection], settings.selection_options)
@@ -45,20 +76,12 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
         experience_bytes=trial.experience_bytes,
         **settings.engine,
     )
-    return Engine(
-        network,
-        domain,
-        mutation,
-        selection,
-        intensity=settings.intensity,
-        population=settings.population,
-        initial=initial,
-        seed=settings.seed,
-        plan=plan,
-        adaptation=Adaptation(settings.adapt, settings.adapt_rate, settings.target_divergence or 0.0),
-        stop_when_solved=settings.stop == "solved",
-        care=Care(settings.evaluation_timeout, settings.failures),
-    )
+    return Prepared(settings, network, domain, mutation, selection, initial, plan)
+
+
+def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Engine:
+    """Return an engine for these settings."""
+    return prepare(plugins, settings, model=model).engine()
 
 
 def _model(settings: Settings, domain: Domain, model: keras.Model | None) -> keras.Model:
@@ -83,10 +106,10 @@ def _network(settings: Settings, model: keras.Model, initial: Initial) -> Networ
     return network_of(model, settings.mutated_layers)
 
 
-def notes(engine: Engine) -> list[str]:
+def notes(settings: Settings, plan: Plan, domain: Domain) -> list[str]:
     """Return what the user should know before a run."""
-    found = [engine.plan.note] if engine.plan.note else []
-    if engine.care.timeout is not None and engine.compiled_domain:
+    found = [plan.note] if plan.note else []
+    if settings.evaluation_timeout is not None and getattr(domain, "compiled", True):
         found.append("evaluation_timeout has no effect: the domain is compiled together with the loop")
     return found
 

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import keras
-import tensorflow as tf
 
-from tfsm.errors import TfsmError
 from tfsm.evolution.loop import Loop
 from tfsm.experiments.directory import check_free
-from tfsm.experiments.observing import guarded, one_line
+from tfsm.experiments.elsewhere import Wanted, run_elsewhere
+from tfsm.experiments.failing import as_users_see, in_a_line
+from tfsm.experiments.observing import guarded
 from tfsm.experiments.parts import Engines, notes
+from tfsm.experiments.places.where import Where
 from tfsm.experiments.result import Result
 from tfsm.experiments.resume import as_kept
 from tfsm.experiments.session import Session
 from tfsm.experiments.settings import Resolved
 from tfsm.plugins import Plugins
-
-_OWN: Final = f"{TfsmError.__name__}: "
 
 
 def run_experiment(
@@ -38,6 +36,7 @@ def run_experiment(
     stop: Callable[[], bool] = lambda: False,
     notify: Callable[[str], None] = lambda message: None,
     engines: Engines | None = None,
+    where: Where | None = None,
 ) -> Result:
     """Evolve, and keep everything in a run directory.
 
@@ -53,14 +52,19 @@ def run_experiment(
         stop: True ends early, with everything kept.
         notify: told what the user should know: before the start, and where an observer fails.
         engines: where engines come from, if one may be used again.
+        where: where the work is done; by this process itself if None.
     """
+    if where is not None and not where.here:
+        wanted = Wanted(resolved, out, keep, resume, model, observers)
+        (result,) = run_elsewhere(plugins, [wanted], where, command=command, stop=stop, notify=notify)
+        return result
     settings = resolved.settings
     if not resume:
         check_free(out)
     others = guarded(plugins, settings, observers, notify)
     engine = (engines or Engines()).engine(plugins, as_kept(settings, out) if resume else settings, model=model)
     engine.care.warn = notify
-    for note in notes(engine):
+    for note in notes(settings, engine.plan, engine.domain):
         notify(note)
     began = time.perf_counter()
     # The directory comes after everything that can be wrong, so that a mistake leaves nothing behind.
@@ -92,13 +96,9 @@ def run_experiment(
             )
             results = loop.run()
         except BaseException as error:
-            message = _message(error)
-            session.end("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", message)
-            if isinstance(error, tf.errors.OpError):
-                own = message.startswith(_OWN)
-                raise TfsmError(
-                    message.removeprefix(_OWN) if own else f"the run failed inside TensorFlow: {message}"
-                ) from error
+            session.end("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", in_a_line(error))
+            if (told := as_users_see(error)) is not error:
+                raise told from error
             raise
         session.end("interrupted" if loop.interrupted else "finished")
     return Result(
@@ -111,9 +111,3 @@ def run_experiment(
         interrupted=loop.interrupted,
         network=engine.network,
     )
-
-
-def _message(error: BaseException) -> str:
-    # Of an error in a domain that is plain Python, TensorFlow leaves the text, somewhere below its own.
-    found = re.search(r"^(\w+: .*)$(?=(?:\n.*)*?\nTraceback)", str(error), re.MULTILINE)
-    return found[1] if found and isinstance(error, tf.errors.OpError) else one_line(error)

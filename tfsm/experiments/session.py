@@ -43,6 +43,7 @@ class Session:
         resume: whether `out` is an experiment to go on with.
         command: the command line, for the record.
         notify: told what the user should know.
+        place: where the work is done, for the record.
     """
 
     def __init__(
@@ -59,8 +60,11 @@ class Session:
         resume: bool,
         command: Sequence[str],
         notify: Callable[[str], None],
+        place: Mapping[str, Any] | None = None,
     ) -> None:
         self.settings, self.network = resolved.settings, network
+        self.about = _about(self.settings.as_dict())
+        """What a checkpoint says of the experiment that it belongs to."""
         self._held = ExitStack()
         self._record: RunDirectory | None = None
         self.directory: Path | None = None
@@ -78,14 +82,14 @@ class Session:
                     resolved,
                     network,
                     command=list(command),
-                    plan=asdict(plan),
+                    plan=asdict(plan) | {"place": dict(place or {"backend": "local"})},
                     objects=objects_of(plugins, self.settings),
                     files=domain.files() if isinstance(domain, Filed) else {},
                     notify=notify,
                 )
                 self._held = held.pop_all()
             every = parse_every(self.settings.checkpoint_every)
-            self.checkpoints = CheckpointFiles(self.directory, about(self.settings.as_dict()), every, notify)
+            self.checkpoints = CheckpointFiles(self.directory, self.about, every, notify)
         known = self._record.known if self._record is not None else frozenset()
         self._others: list[Observer] = [Once(other, known) for other in others]
 
@@ -121,8 +125,7 @@ class Session:
                 observer.ended(status)
 
 
-def about(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a checkpoint says of the experiment that it belongs to."""
+def _about(settings: Mapping[str, Any]) -> dict[str, Any]:
     own = versions()
     return {
         "experiment": fingerprint(settings),

@@ -6,18 +6,23 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.records import Observer
 from tfsm.experiments.directory import claim
+from tfsm.experiments.elsewhere import Wanted, run_elsewhere
 from tfsm.experiments.identity import different
 from tfsm.experiments.locking import Locked
 from tfsm.experiments.parts import Engines
+from tfsm.experiments.places.where import Where
 from tfsm.experiments.record import RECORD, STUDY, now, read_record, read_study, write_json
+from tfsm.experiments.result import Result
 from tfsm.experiments.run import run_experiment
 from tfsm.experiments.settings import Resolved
+from tfsm.experiments.together import Together
 from tfsm.plugins import Plugins
 
 
@@ -44,8 +49,8 @@ class StudyResult:
     interrupted: bool
 
 
-Watch = Callable[[int, Member], AbstractContextManager[Observer]]
-"""From the number of a member to somebody who is told how it goes."""
+Watch = Callable[[int | None, Member], AbstractContextManager[Observer]]
+"""From the number of a member to somebody who is told how it goes; None: how all go, side by side."""
 
 
 def run_study(
@@ -59,6 +64,7 @@ def run_study(
     extra: Mapping[str, Any] | None = None,
     stop: Callable[[], bool] = lambda: False,
     notify: Callable[[str], None] = lambda message: None,
+    where: Where | None = None,
 ) -> StudyResult:
     """Run all members that have not been run yet.
 
@@ -74,6 +80,7 @@ def run_study(
         extra: what else to write into the record.
         stop: True ends early, with everything kept.
         notify: told what the user should know.
+        where: where the work is done; by this process itself, one member after another, if None.
     """
     domain = members[0].resolved.settings.domain
     directory, before = _opened(out, kind, domain)
@@ -94,36 +101,74 @@ def run_study(
         done = sum(finished.values())
         if done:
             notify(f"{directory}: {done} of {len(members)} are finished already, and not run again")
-        engines, seconds, interrupted = Engines(), {}, False
+        left = [(number, member) for number, member in enumerate(members) if not finished[member.name]]
+        do = _one_by_one if where is None or where.here else partial(_side_by_side, where=where)
+        results: dict[str, Result] = {}
         status = "failed"
         try:
-            for number, member in enumerate(members):
-                if finished[member.name]:
-                    continue
-                path = directory / member.folder
-                with watch(number, member) as observer:
-                    result = run_experiment(
-                        plugins,
-                        member.resolved,
-                        out=path,
-                        resume=path.is_dir(),
-                        command=command,
-                        observers=[observer],
-                        stop=stop,
-                        notify=notify,
-                        engines=engines,
-                    )
-                seconds[member.name] = result.seconds
-                interrupted = result.interrupted
-                if interrupted:
-                    break
-            status = "interrupted" if interrupted else "finished"
+            do(plugins, directory, left, results, watch=watch, command=command, stop=stop, notify=notify)
+            over = len(results) == len(left) and not any(result.interrupted for result in results.values())
+            status = "finished" if over else "interrupted"
         except KeyboardInterrupt:
             status = "interrupted"
             raise
         finally:
             write_json(directory / STUDY, record | {"status": status, "ended": now()})
-        return StudyResult(directory, seconds, interrupted)
+        seconds = {name: result.seconds for name, result in results.items()}
+        return StudyResult(directory, seconds, status == "interrupted")
+
+
+def _one_by_one(
+    plugins: Plugins,
+    directory: Path,
+    members: Sequence[tuple[int, Member]],
+    results: dict[str, Result],
+    *,
+    watch: Watch,
+    **others: Any,
+) -> None:
+    engines = Engines()
+    for number, member in members:
+        path = directory / member.folder
+        with watch(number, member) as observer:
+            results[member.name] = run_experiment(
+                plugins,
+                member.resolved,
+                out=path,
+                resume=path.is_dir(),
+                observers=[observer],
+                engines=engines,
+                **others,
+            )
+        if results[member.name].interrupted:
+            return
+
+
+def _side_by_side(
+    plugins: Plugins,
+    directory: Path,
+    members: Sequence[tuple[int, Member]],
+    results: dict[str, Result],
+    *,
+    watch: Watch,
+    where: Where,
+    **others: Any,
+) -> None:
+    if not members:
+        return
+    with watch(None, members[0][1]) as observer:
+        together = Together(observer, [member.resolved.settings for _, member in members])
+        wanted = [
+            Wanted(
+                member.resolved,
+                directory / member.folder,
+                resume=(directory / member.folder).is_dir(),
+                observers=[together.part(place)],
+            )
+            for place, (_, member) in enumerate(members)
+        ]
+        found = run_elsewhere(plugins, wanted, where, **others)
+    results |= {member.name: result for (_, member), result in zip(members, found, strict=True)}
 
 
 def _opened(out: Path | None, kind: str, domain: str) -> tuple[Path, dict[str, Any]]:

@@ -1,0 +1,67 @@
+"""Where an experiment's work is done, as the user says it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from tfsm.errors import TfsmError, suggestion
+from tfsm.experiments.places.task import Pool
+from tfsm.experiments.places.threads import cores
+
+Backend: TypeAlias = Literal["local", "processes", "ray"]
+Grain: TypeAlias = Literal["runs", "children"]
+BACKENDS: Final = get_args(Backend)
+GRAINS: Final = get_args(Grain)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which workers, how many, and what each is given at a time."""
+
+    backend: Backend = "local"
+    workers: int | None = None
+    """How many; one a core if None."""
+    address: str | None = None
+    """Which Ray; None starts one on this machine."""
+    grain: Grain = "runs"
+    """Whole groups of runs, or one child."""
+
+    @property
+    def here(self) -> bool:
+        """Whether everything is done by this process itself."""
+        return self.backend == "local"
+
+    def pool(self, notify: Callable[[str], None]) -> Pool:
+        """Start the workers."""
+        size = self.workers or cores()
+        if self.backend == "ray":
+            from tfsm.experiments.places.raying import RayPool
+
+            return RayPool(size, self.address, notify=notify)
+        from tfsm.experiments.places.processes import ProcessPool
+
+        return ProcessPool(size)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        return asdict(self)
+
+
+def where(
+    backend: str | None = None, workers: int | None = None, address: str | None = None, grain: str | None = None
+) -> Where:
+    """Return where to work, from what a user said; what does not fit together is an error that says so."""
+    chosen = backend or ("ray" if address is not None else "processes" if workers is not None or grain else "local")
+    for name, value, known in (("backend", chosen, BACKENDS), ("grain", grain or "runs", GRAINS)):
+        if value not in known:
+            raise TfsmError(f"--{name} {value}: no such {name}{suggestion(value, known)}")
+    if workers is not None and workers < 1:
+        raise TfsmError(f"--workers {workers}: expected at least 1")
+    if address is not None and chosen != "ray":
+        raise TfsmError(f"--address {address}: only --backend ray has an address, and this is --backend {chosen}")
+    if chosen == "local" and (workers is not None or grain == "children"):
+        what = "--workers" if workers is not None else "--grain children"
+        raise TfsmError(f"{what}: --backend local has no workers; choose --backend processes or ray")
+    return Where(chosen, workers, address, grain or "runs")  # type: ignore[arg-type]
