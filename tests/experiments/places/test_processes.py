@@ -40,21 +40,6 @@ def test_a_death_is_told_in_words(pool: ProcessPool, how: str, words: str) -> No
     assert outcome(pool, tasks.Dies(how))[-1][1].startswith(words)
 
 
-def test_an_interrupt_is_for_the_driver(pool: ProcessPool) -> None:
-    pool.submit(0, tasks.until_stopped)
-    assert next_of(pool, 0).kind == "event"
-    process = outcome_of_pid(pool)
-    assert os.getpgid(process) != os.getpgid(0)
-    os.kill(process, signal.SIGINT)
-    time.sleep(0.2)
-    pool.stop(0)
-    assert next_of(pool, 0).kind == "done"
-
-
-def outcome_of_pid(pool: ProcessPool) -> int:
-    return pool._links[0]._process.pid
-
-
 def test_what_a_worker_has_started_ends_with_it(pool: ProcessPool) -> None:
     for end in (lambda: pool.kill(0), pool.close):
         pool.submit(0, tasks.starts_another)
