@@ -136,7 +136,8 @@ def environment(desk: Desk) -> Iterator[Any]:
 def threads_of_tensorflow(desk: Desk) -> Iterator[Any]:
     import tensorflow as tf
 
-    yield tf.config.threading.get_intra_op_parallelism_threads(), tf.keras.config.backend()
+    tf.linalg.matmul(tf.ones((512, 512)), tf.ones((512, 512))).numpy()
+    yield len(os.listdir("/proc/self/task"))
 
 
 def unsendable(desk: Desk) -> Iterator[Any]:

@@ -154,6 +154,15 @@ def test_a_task_can_be_asked_to_stop_and_the_next_is_not(pool: Pool) -> None:
         pool.stop(0)  # there is no task: nothing happens
 
 
+def test_an_interrupt_is_for_the_driver(pool: Pool, tmp_path: Path) -> None:
+    file = tmp_path / "go"
+    pool.submit(0, tasks.Waits(file))
+    os.kill(next_of(pool, 0).content, signal.SIGINT)
+    assert pool.wait(0.5) == []
+    file.touch()
+    assert [message.content for message in all_of(pool, 0)[0]] == ["late", None]
+
+
 def test_a_large_array_goes_both_ways(pool: Pool) -> None:
     array = np.arange(25 * 2**20, dtype=np.float64)
     (kind, twice), _ = outcome(pool, tasks.Doubles(array))
@@ -206,6 +215,11 @@ def test_two_pools_at_once_and_no_process_after_closing(pool: Pool, make: Make) 
         assert next_of(other, 0).content == theirs
     assert is_gone(theirs)
     other.close()
+    other.stop(0)
+    other.kill(0)
+    assert other.wait(0.1) == []
+    with pytest.raises(ValueError, match="is closed"):
+        other.submit(0, tasks.counts)
     assert outcome(pool, tasks.counts)[-1] == ("done", mine)
 
 

@@ -92,15 +92,16 @@ class Link:
 
     def end(self) -> int:
         """End the process and all that it has started; return its exit code."""
-        # Before it is asked for its code: until then no other process can have its number.
-        with suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()
-        code = self._process.wait()
-        for thread in self._threads:
-            thread.join(timeout=2 * _LOOK)
-        self._connection.close()
-        return code
+        if self._process.returncode is None:
+            # Only before it was asked for its code: until then no other process can have its number.
+            with suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
+            self._process.wait()
+            for thread in self._threads:
+                thread.join(timeout=_LOOK)  # it ends, unless a process that has left the group holds the other end
+            self._connection.close()
+        return int(self._process.returncode)
 
     def _ended(self) -> bool:
         try:

@@ -40,8 +40,12 @@ class ProcessPool:
         self._attempts = [0] * size
         self._closed = False
         self._links: list[Link] = []
-        for number in range(size):
-            self._links.append(self._started(number))
+        try:
+            for number in range(size):
+                self._links.append(self._started(number))
+        except BaseException:
+            self.close()
+            raise
 
     def submit(self, worker: int, task: Task) -> None:
         """Give a task to a worker that has none."""
@@ -58,6 +62,8 @@ class ProcessPool:
 
     def wait(self, timeout: float | None = None) -> list[Message]:
         """Wait for messages; return all that are there, or none after the time-out."""
+        if self._closed:
+            return []
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._ready:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -77,6 +83,8 @@ class ProcessPool:
 
     def kill(self, worker: int) -> None:
         """End a worker at once and start another in its place."""
+        if self._closed:
+            return
         self._links[worker].end()
         self._ready = [message for message in self._ready if message.worker != worker]
         self._links[worker] = self._started(worker)

@@ -84,6 +84,8 @@ class RayPool:
 
     def wait(self, timeout: float | None = None) -> list[Message]:
         """Wait for messages; return all that are there, or none after the time-out."""
+        if self._closed:
+            return []
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._ready:
             left = _LOOK if deadline is None else max(0.0, deadline - time.monotonic())
@@ -96,11 +98,13 @@ class RayPool:
 
     def stop(self, worker: int) -> None:
         """Ask a worker to end its task soon."""
-        if self._hands[worker].busy:
+        if self._hands[worker].busy and not self._closed:
             self._hands[worker].actor.stop.remote()
 
     def kill(self, worker: int) -> None:
         """End a worker at once and start another in its place."""
+        if self._closed:
+            return
         self._ray.kill(self._hands[worker].actor)
         self._ready = [message for message in self._ready if message.worker != worker]
         self._hands[worker] = self._started(worker)
