@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from tfsm.contracts import Child, Domain, Mapped, Mutation, Population, Selection, Surveying, Tensor
@@ -129,6 +130,19 @@ class Engine:
         """Make ready for the runs from `first_run` on."""
         self._first_run.assign(first_run)
         self.state.clear()
+
+    def start(self, lanes: Sequence[int]) -> None:
+        """Make lanes ready for children, all of their first individuals being there; an error if all are broken."""
+        some = list(lanes)
+        healthy = np.isfinite(self.state.fitness.sparse_read(some).numpy()).any(axis=1)
+        solved = self.state.solved.sparse_read(some).numpy()
+        for lane, fit in zip(some, healthy | solved, strict=True):
+            if not fit:
+                raise TfsmError(
+                    f"run {int(self._first_run) + lane}: none of the {self.selector.beginners} initial networks has a "
+                    "finite fitness; their outputs are NaN or infinite"
+                )
+        self.state.set_baseline(some)
 
     def _allocate(self, population: int) -> State:
         breeder, names = self.breeder, list[str]()
