@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import tensorflow as tf
 
-from tfsm.contracts import (
-    Child,
-    Domain,
-    Evaluation,
-    Mapped,
-    Mutation,
-    Nest,
-    Newcomer,
-    Population,
-    Selection,
-    Surveying,
-    Tensor,
-)
+from tfsm.contracts import Child, Domain, Mapped, Mutation, Population, Selection, Surveying, Tensor
 from tfsm.errors import TfsmError
 from tfsm.evolution.adapting import Adaptation
-from tfsm.evolution.breeding import Brood, Couple, Drawn
+from tfsm.evolution.breeder import Breeder
+from tfsm.evolution.breeding import Brood, Couple, Drawn, Match, Offspring
 from tfsm.evolution.care import Care
-from tfsm.evolution.evaluating import Evaluator
 from tfsm.evolution.initial import Initial
-from tfsm.evolution.mapping import Mates, mutated, one_by_one, recombines
+from tfsm.evolution.mapping import recombines
 from tfsm.evolution.plan import Plan
 from tfsm.evolution.probing import Probe
-from tfsm.evolution.recording import record, tally
 from tfsm.evolution.reuse import Reuse, can_reuse
 from tfsm.evolution.selecting import Selector
-from tfsm.evolution.state import State
+from tfsm.evolution.settling import Settler
+from tfsm.evolution.state import TALLIES, State
 from tfsm.evolution.traced import Traced
-from tfsm.kernels.divergence import divergence
-from tfsm.kernels.noise import fold, root_seed, split
+from tfsm.kernels.noise import fold
 from tfsm.models.network import Network
 
 
@@ -82,32 +69,30 @@ class Engine:
                 f"the operator {type(mutation).__name__} recombines two parents, and there is a population of one: "
                 "choose another selection scheme, such as tournament"
             )
-        self.network, self.plan, self.stop_when_solved = network, plan, stop_when_solved
-        self._domain, self._mutation = domain, mutation
-        self._adaptation = adaptation or Adaptation()
-        self._initial = initial
-        self._intensity = tf.Variable(intensity, trainable=False, dtype=network.dtype)
-        self._root = root_seed(seed)
-        self._first_run = tf.Variable(0, trainable=False)
-        self._evaluate = Evaluator(domain, network, jit=plan.jit, care=care)
-        self._answers = tf.function(self._answered, jit_compile=plan.jit)
-        self._mutate = tf.function(
-            one_by_one(self._mutated) if plan.one_by_one else self._mutated, jit_compile=plan.jit
+        self.breeder = Breeder(
+            network,
+            domain,
+            mutation,
+            intensity=intensity,
+            initial=initial,
+            seed=seed,
+            plan=plan,
+            adaptation=adaptation,
+            care=care,
         )
+        self.network, self.plan, self.stop_when_solved = network, plan, stop_when_solved
+        self._first_run = tf.Variable(0, trainable=False)
         # Whatever the plan: a few hundred tiny operations that would each cost more than they do.
         self._draw = tf.function(self._drawn, jit_compile=True)
-        self._seeds = tf.function(self._seeded, jit_compile=True, autograph=False)
         self._reuse: Reuse | None = None
-        template = self._template()
-        self.selector = Selector(selection, domain, template, population)
-        # What a scheme that surveys does are many tiny operations; the others compare two numbers.
-        self._admit, self._welcome = (
-            tf.function(function, jit_compile=True) if self.selector.surveys else function
-            for function in (self.selector.admit, self.selector.begin)
-        )
-        self.state = self._allocate(population, template)
+        self.selector = Selector(selection, domain, self.breeder.template, population)
+        self.state = self._allocate(population)
+        self._settler = Settler(self.state, self.selector, self.breeder)
         self.begin = Traced(self._repeated(self._begin))
         self.advance = Traced(self._repeated(self._advance))
+        self.match = Traced(self._matched)
+        self.settle_first = Traced(self._settled_first)
+        self.settle = Traced(self._settled)
         probe = Probe(network, domain, mutation, self.state, draw=self._drawn_parents, children=self._children)
         self.probe = Traced(probe.run)
 
@@ -117,28 +102,38 @@ class Engine:
         return self._reuse is not None
 
     @property
+    def offspring(self) -> Offspring:
+        """How children are told of that are settled apart: a nest with whatever for leaves."""
+        names = set(self.state.tallies) - {*TALLIES, "intensity"}
+        return Offspring(0, 0, 0, 0 if self._corrects else (), dict.fromkeys(names, 0))
+
+    @property
+    def _corrects(self) -> bool:
+        return self.breeder.adaptation.mode == "divergence"
+
+    @property
     def measures_each(self) -> bool:
         """Whether the operator needs gradients of single experiences."""
-        return bool(getattr(self._mutation, "measures_each", False))
+        return bool(getattr(self.breeder.mutation, "measures_each", False))
 
     @property
     def domain(self) -> Domain:
         """What evaluates."""
-        return self._domain
+        return self.breeder.domain
 
     @property
     def compiled_domain(self) -> bool:
         """Whether the domain is compiled with the loop."""
-        return self._evaluate.compiled
+        return self.breeder.evaluate.compiled
 
     @property
     def care(self) -> Care:
         """What is done where the domain fails, and what was."""
-        return self._evaluate.care
+        return self.breeder.evaluate.care
 
     def set_intensity(self, intensity: float) -> None:
         """Use another intensity from now on; nothing is compiled again."""
-        self._intensity.assign(intensity)
+        self.breeder.intensity.assign(intensity)
 
     def reset(self, first_run: int) -> None:
         """Make ready for the runs from `first_run` on."""
@@ -146,34 +141,36 @@ class Engine:
         self.care.failed = False
         self.state.clear()
 
-    def _template(self) -> Evaluation:
-        lanes, size, dtype = self.plan.width, self.network.size, self.network.dtype
-        return self._evaluate.template(tf.zeros([lanes, size], dtype), _seeds_of(lanes))
+    def start(self, lanes: Sequence[int]) -> None:
+        """Make lanes ready for children, all of their first individuals being there; an error if all are broken."""
+        some = list(lanes)
+        healthy = np.isfinite(self.state.fitness.sparse_read(some).numpy()).any(axis=1)
+        solved = self.state.solved.sparse_read(some).numpy()
+        for lane, fit in zip(some, healthy | solved, strict=True):
+            if not fit:
+                raise TfsmError(
+                    f"run {int(self._first_run) + lane}: none of the {self.selector.beginners} initial networks has a "
+                    "finite fitness; their outputs are NaN or infinite"
+                )
+        self.state.set_baseline(some)
 
-    def _allocate(self, population: int, template: Evaluation) -> State:
-        lanes, size, dtype = self.plan.width, self.network.size, self.network.dtype
-        seen = tf.nest.map_structure(lambda s: tf.TensorSpec([lanes, *s.shape], s.dtype), template.experience)
-        observed = tf.function(self._domain.observe).get_concrete_function(seen).structured_outputs
-        names: list[str] = []
-        if self.plan.reuse and can_reuse(self._mutation, self.network, tf.nest.flatten(observed)[0].shape[1]):
-            self._reuse = Reuse(self.network, self._domain, self._mutation, self.plan)
+    def _allocate(self, population: int) -> State:
+        breeder, names = self.breeder, list[str]()
+        if self.plan.reuse and can_reuse(breeder.mutation, breeder.network, breeder.available()):
+            self._reuse = Reuse(breeder.network, breeder.domain, breeder.mutation, self.plan)
         else:
-            parents, seeds = tf.TensorSpec([lanes, size], dtype), tf.TensorSpec([lanes, 2], tf.int32)
-            more: tuple[Any, ...] = (tf.TensorSpec([lanes, 1], dtype),) if self._adaptation.on else ()
-            more += (parents, seen) if recombines(self._mutation) else ()
-            traced = self._mutate.get_concrete_function(parents, seen, seeds, *more)
-            names = sorted(traced.structured_outputs.diagnostics)
-        if self._adaptation.on:
+            names = breeder.diagnostics()
+        if self.breeder.adaptation.on:
             names = [*names, "intensity"]
         return State(
             self.plan.runs,
             population,
-            size,
-            dtype,
-            template,
+            breeder.network.size,
+            breeder.network.dtype,
+            breeder.template,
             names,
             reuse=self._reuse is not None,
-            behavior=isinstance(self._domain, Mapped) or "behavior" in self.selector.needs,
+            behavior=isinstance(breeder.domain, Mapped) or "behavior" in self.selector.needs,
             cases="cases" in self.selector.needs,
             memory=self.selector.memory,
         )
@@ -191,13 +188,15 @@ class Engine:
     def _begin(self, lanes: Tensor, real: Tensor, budget: Tensor) -> None:
         """Draw and evaluate the next individuals of the initial populations."""
         number, live = self._live(lanes, real, budget)
-        draw_seed, evaluate_seed = self._seeds(self._first_run + lanes, number)
-        genomes = self._initial.genomes(self.network, draw_seed)
-        found = self._evaluate(genomes, evaluate_seed, live)
-        found = found._replace(fitness=_worst_if_broken(found.fitness))
-        slots = number % self.state.population
-        admission = self._welcome(self._view(lanes), _newcomer(found, slots), evaluate_seed)
-        record(self.state, lanes, live, admission, genomes, found)
+        draw_seed, evaluate_seed = self.breeder.first_seeds(self._first_run + lanes, number)
+        genomes, found = self.breeder.first(draw_seed, evaluate_seed, live)
+        self._settler.first(lanes, live, number, self._view(lanes), evaluate_seed, genomes, found)
+
+    def _settled_first(self, lanes: Tensor, live: Tensor, number: Tensor, genomes: Tensor, *found: Tensor) -> None:
+        """Let first individuals, each in a lane of its own, into their populations."""
+        _, evaluate_seed = self.breeder.first_seeds(self._first_run + lanes, number)
+        told = tf.nest.pack_sequence_as(self.breeder.template, found)
+        self._settler.first(lanes, live, number, self._view(lanes), evaluate_seed, genomes, told)
 
     def _advance(self, lanes: Tensor, real: Tensor, budget: Tensor) -> None:
         """Make and evaluate the next children."""
@@ -205,51 +204,62 @@ class Engine:
         view = self._view(lanes)
         drawn = self._draw(view, self._first_run + lanes, done)
         brood = self._children(lanes, drawn.couple, drawn.mutate_seed)
-        found = self._evaluate(brood.child.genome, drawn.evaluate_seed, live)
-        found = found._replace(fitness=_worst_if_broken(found.fitness))
-        parent_fitness = self.state.fitness.gather_nd(tf.stack([lanes, drawn.couple.parent], axis=-1))
-        admission = self._admit(view, _newcomer(found, drawn.replaced), drawn.evaluate_seed)
-        marks = dict(brood.child.diagnostics)
-        if self._adaptation.on:
-            marks["intensity"] = tf.cast(self._intensity, tf.float32) * brood.strength
-        tally(self.state, lanes, live, found.fitness, parent_fitness, marks)
-        if self._adaptation.mode == "divergence":
-            self._correct(lanes, live, brood)
-        record(self.state, lanes, live, admission, brood.child.genome, found, brood.strength)
+        found = self.breeder.evaluate(brood.child.genome, drawn.evaluate_seed, live)
+        offspring = Offspring(
+            genomes=brood.child.genome,
+            strength=brood.strength,
+            rivals=self._fitness(lanes, drawn.couple.parent),
+            moved=self.breeder.moved(brood) if self._corrects else (),
+            diagnostics=brood.child.diagnostics,
+        )
+        self._settler.children(lanes, live, view, drawn, offspring, found)
+
+    def _matched(self, lanes: Tensor, number: Tensor, real: Tensor) -> Match:
+        """Say who breeds in these lanes for the children with these numbers; the same lane may be there often."""
+        drawn = self._draw(self._view(lanes), self._first_run + lanes, number)
+        strength = self._strength(lanes, drawn.couple.parent, drawn.mutate_seed)
+        lanes, couple, strength = tf.nest.map_structure(lambda x: x[:real], (lanes, drawn.couple, strength))
+        mates = self.state.individuals(lanes, couple.mate) if self.breeder.recombines else ()
+        rivals = self._fitness(lanes, couple.parent)
+        return Match(*self.state.individuals(lanes, couple.parent), mates, strength, rivals)
+
+    def _settled(self, lanes: Tensor, live: Tensor, number: Tensor, *leaves: Tensor) -> None:
+        """Let children, each in a lane of its own, into the populations as these are now, or not.
+
+        Args:
+            lanes: `[W]`.
+            live: which of them count, `[W]`.
+            number: the children's, `[W]`.
+            leaves: those of `Offspring`, then those of `Evaluation`, flat.
+        """
+        view = self._view(lanes)
+        drawn = self._draw(view, self._first_run + lanes, number)
+        offspring, found = tf.nest.pack_sequence_as((self.offspring, self.breeder.template), leaves)
+        self._settler.children(lanes, live, view, drawn, offspring, found)
 
     def _children(self, lanes: Tensor, couple: Couple, seed: Tensor) -> Brood:
         """Return one individual of each run, what it saw, and a child of it."""
+        breeder = self.breeder
         parents, experience = self.state.individuals(lanes, couple.parent)
         strength = self._strength(lanes, couple.parent, seed)
-        times = (tf.cast(strength, self.network.dtype)[:, None],) if self._adaptation.on else ()
         if self._reuse is not None:
-            intensity = self._intensity.read_value()
-            genomes = self._reuse.children(
-                self.state,
-                lanes,
-                couple.parent,
-                parents,
-                experience,
-                intensity * times[0] if times else intensity,
-                seed,
-            )
+            intensity = breeder.intensity.read_value()
+            if breeder.adaptation.on:
+                intensity = intensity * breeder.times(strength)
+            genomes = self._reuse.children(self.state, lanes, couple.parent, parents, experience, intensity, seed)
             return Brood(parents, experience, Child(genomes, {}), strength)
-        mates = self.state.individuals(lanes, couple.mate) if recombines(self._mutation) else ()
-        return Brood(parents, experience, self._mutate(parents, experience, seed, *times, *mates), strength)
+        mates = self.state.individuals(lanes, couple.mate) if breeder.recombines else ()
+        return Brood(parents, experience, breeder.children(parents, experience, strength, seed, mates), strength)
 
     def _strength(self, lanes: Tensor, slots: Tensor, seed: Tensor) -> Tensor:
         """Return how many times the intensity these children get: `[W]`."""
-        if self._adaptation.mode == "self":
+        if self.breeder.adaptation.mode == "self":
             own = self.state.strength.gather_nd(tf.stack([lanes, slots], axis=-1))
-            return self._adaptation.inherited(own, seed)
+            return self.breeder.adaptation.inherited(own, seed)
         return self.state.control.sparse_read(lanes)
 
-    def _correct(self, lanes: Tensor, live: Tensor, brood: Brood) -> None:
-        """Bring the next children nearer to the wanted divergence."""
-        before, after = (self._answers(own, brood.experience) for own in (brood.parents, brood.child.genome))
-        corrected = self._adaptation.corrected(brood.strength, divergence(before, after))
-        where = tf.where(live)[:, 0]
-        self.state.control.scatter_nd_update(tf.gather(lanes, where)[:, None], tf.gather(corrected, where))
+    def _fitness(self, lanes: Tensor, slots: Tensor) -> Tensor:
+        return self.state.fitness.gather_nd(tf.stack([lanes, slots], axis=-1))
 
     def _view(self, lanes: Tensor) -> Population:
         return self.state.view(lanes, self.selector.needs)
@@ -261,45 +271,14 @@ class Engine:
             running &= ~self.state.solved.sparse_read(lanes)
         return done, running & (tf.range(tf.shape(lanes)[0]) < real)
 
-    def _seeded(self, runs: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:
-        first, second = split(fold(self._root, runs, number), 2)
-        return first, second
-
     def _drawn(self, view: Population, runs: Tensor, number: Tensor) -> Drawn:
-        select_seed, mutate_seed, evaluate_seed = split(fold(self._root, runs, number), 3)
+        select_seed, mutate_seed, evaluate_seed = self.breeder.seeds(runs, number)
         choice = self.selector.choose(view, select_seed)
         mate = choice.parent
-        if recombines(self._mutation):
+        if self.breeder.recombines:
             mate = self.selector.choose(view, fold(select_seed, 1)).parent
         return Drawn(Couple(choice.parent, mate), choice.replaced, mutate_seed, evaluate_seed)
 
     def _drawn_parents(self, lanes: Tensor, number: Tensor) -> tuple[Couple, Tensor]:
         drawn = self._draw(self._view(lanes), self._first_run + lanes, number)
         return drawn.couple, drawn.mutate_seed
-
-    def _mutated(self, parents: Tensor, experience: Nest, seed: Tensor, *more: Nest) -> Child:
-        """Return children; more are the times of the intensity where it adapts, and mates and what they saw."""
-        intensity = self._intensity.read_value()
-        if self._adaptation.on:
-            intensity, more = intensity * more[0], more[1:]
-        mates = Mates(more[0], self._domain.observe(more[1])) if more else None
-        seen = self._domain.observe(experience)
-        return mutated(self._mutation, self.network, parents, seen, intensity, seed, mates)
-
-    def _answered(self, genomes: Tensor, experience: Nest) -> Tensor:
-        return self.network.rows(genomes, self._domain.observe(experience))
-
-
-def _worst_if_broken(fitness: Tensor) -> Tensor:
-    return tf.where(tf.math.is_finite(fitness), fitness, float("-inf"))
-
-
-def _seeds_of(lanes: int) -> Tensor:
-    return tf.stack([tf.range(lanes), tf.zeros(lanes, tf.int32)], axis=-1)
-
-
-def _newcomer(found: Evaluation, slots: Tensor) -> Newcomer:
-    cases = found.cases
-    if isinstance(cases, tuple):
-        cases = tf.zeros([*found.fitness.shape, 0])
-    return Newcomer(found.fitness, found.behavior, cases, slots)

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.pace import Pace
-from tfsm.evolution.records import Observer, Progress, RunResult
+from tfsm.evolution.records import Observer, RunResult
 from tfsm.evolution.reporting import Reporter
 from tfsm.evolution.saving import Checkpoints, Saved, restore, tables_of
 
@@ -46,9 +46,11 @@ class Loop:
     ) -> None:
         self._engine, self._runs = engine, range(runs) if isinstance(runs, int) else runs
         self._budget, self._log_every = evaluations, log_every
-        self._observers, self._stop, self._checkpoints = observers, stop, checkpoints
+        self._stop, self._checkpoints = stop, checkpoints
         self._pace = Pace(engine.plan.widths())
         self._reporter = Reporter(engine, seed=seed, log_every=log_every, observers=observers)
+        if any(group.apart for group in saved):
+            raise TfsmError("these runs were not in step when they were left, and cannot go on in lock step")
         self._groups = _groups(self._runs, saved, engine.plan.runs)
         self._results = [result for group in self._groups for result in group.results]
         self.interrupted = False
@@ -87,8 +89,7 @@ class Loop:
         while active:
             starting = spent < population
             if spent == population:
-                self._check_healthy(first, active)
-                state.set_baseline()
+                engine.start(active)
             if spent < self._budget:
                 try:
                     spent += self._call(active, spent, population if starting else self._budget, starting)
@@ -169,33 +170,8 @@ class Loop:
             last=last,
         )
 
-    def _check_healthy(self, first: int, active: list[int]) -> None:
-        healthy = np.isfinite(self._engine.state.fitness.numpy()).any(axis=1)
-        solved = self._engine.state.solved.numpy()
-        for lane in active:
-            if not healthy[lane] and not solved[lane]:
-                raise TfsmError(
-                    f"run {first + lane}: none of the {self._engine.selector.beginners} initial networks has a finite "
-                    "fitness; their outputs are NaN or infinite"
-                )
-
     def _tell(self, runs: range, phase: str) -> None:
-        state = self._engine.state
-        ended = {result.run for result in self._results}
-        going = [run - runs.start for run in runs if run not in ended]
-        done = sum(result.evaluations for result in self._results)
-        best = [result.best_fitness for result in self._results] + [float(state.best_fitness.numpy()[i]) for i in going]
-        progress = Progress(
-            runs=len(self._runs),
-            finished=len(self._results),
-            solved=sum(result.solved for result in self._results),
-            evaluations=done + (int(state.evaluations.numpy()[going].sum()) if going else 0),
-            budget=done + self._budget * (len(self._runs) - len(self._results)),
-            best_fitness=max(best, default=float("-inf")),
-            phase=phase,
-        )
-        for observer in self._observers:
-            observer.progress(progress)
+        self._reporter.progress(runs, self._results, len(self._runs), self._budget, phase)
 
 
 def _groups(runs: range, saved: Sequence[Saved], width: int) -> list[Saved]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from tfsm.evolution.container import Damaged, dump, load, load_file
 from tfsm.evolution.records import RunResult
-from tfsm.evolution.saving import Rows, Saved
+from tfsm.evolution.saving import Apart, Rows, Saved
 from tfsm.files import whole
 
 _CHAMPIONS = "results.champion"
@@ -57,7 +58,13 @@ def _header(saved: Saved, about: Mapping[str, Any]) -> dict[str, Any]:
             [r.run, r.seed, r.solved, r.evaluations, r.best_fitness, r.champion_fitness] for r in saved.results
         ],
         "standing": [[run, solved, fitness] for run, (solved, fitness) in saved.standing.items()],
+        "apart": [[run, *astuple(own)] for run, own in saved.apart.items()],
+        "events": saved.events,
     }
+
+
+def _apart(away: Iterable[Any], *counts: Any) -> Apart:
+    return Apart(tuple(int(number) for number in away), *(int(count) for count in counts))
 
 
 def _tables(saved: Saved) -> dict[str, Rows]:
@@ -82,6 +89,9 @@ def _unpacked(header: dict[str, Any], tables: dict[str, Rows], where: str) -> tu
             results=tuple(results),
             standing={int(run): (bool(solved), float(fitness)) for run, solved, fitness in header["standing"]},
             tables=tables,
+            # Older files have neither.
+            apart={int(run): _apart(*own) for run, *own in header.get("apart", ())},
+            events=int(header.get("events", 0)),
         )
         if any(rows.shape[0] != len(saved.going) for rows in tables.values()):
             raise ValueError("tables of other runs")

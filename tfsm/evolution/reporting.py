@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,7 +13,7 @@ import tensorflow as tf
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.metrics import plain, quartiles, spread
 from tfsm.evolution.probing import probes
-from tfsm.evolution.records import Observer, RunResult, Snapshot
+from tfsm.evolution.records import Observer, Progress, RunResult, Snapshot
 from tfsm.evolution.state import TALLIES
 from tfsm.models.sections import sections
 
@@ -37,8 +39,40 @@ class Reporter:
         self.compile_seconds = 0.0
         """What the first call of the probe took, nearly all of it compiling."""
 
-    def log(self, lanes: list[int]) -> None:
-        """Tell of an interval of these lanes that ends here, and of new champions; their next interval begins."""
+    def progress(self, runs: range, results: Sequence[RunResult], number: int, budget: int, phase: str) -> None:
+        """Tell where all runs stand.
+
+        Args:
+            runs: those that have lanes now.
+            results: how those ended that have.
+            number: of all runs.
+            budget: the most evaluations of one run.
+            phase: what is going on, in words.
+        """
+        state = self._engine.state
+        ended = {result.run for result in results}
+        going = [run - runs.start for run in runs if run not in ended]
+        done = sum(result.evaluations for result in results)
+        best = [result.best_fitness for result in results] + [float(state.best_fitness.numpy()[i]) for i in going]
+        progress = Progress(
+            runs=number,
+            finished=len(results),
+            solved=sum(result.solved for result in results),
+            evaluations=done + (int(state.evaluations.numpy()[going].sum()) if going else 0),
+            budget=done + budget * (number - len(results)),
+            best_fitness=max(best, default=float("-inf")),
+            phase=phase,
+        )
+        for observer in self._observers:
+            observer.progress(progress)
+
+    def log(self, lanes: list[int], more: Mapping[int, Mapping[str, Any]] = MappingProxyType({})) -> None:
+        """Tell of an interval of these lanes that ends here, and of new champions; their next interval begins.
+
+        Args:
+            lanes: the lanes.
+            more: what else the metrics of a lane say.
+        """
         state = self._engine.state
         divergence, sensitivity = self._probe(lanes)
         tallies = {name: tally.numpy() for name, tally in state.tallies.items()}
@@ -63,7 +97,8 @@ class Reporter:
                 line["coverage"] = healthy.size / np.isfinite(cells).all(axis=1).sum()
             if sensitivity.size:
                 line["sensitivity"] = spread(self._sections, sensitivity[place])
-            metrics.append(plain({**line, **{name: share for name, share in shares.items() if name not in line}}))
+            line |= {name: share for name, share in shares.items() if name not in line}
+            metrics.append(plain({**line, **more.get(lane, {})}))
         state.clear_tallies(lanes)
         for observer in self._observers:
             observer.interval(metrics)

@@ -33,6 +33,22 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Apart:
+    """What else there is to know of a run that is not in step with the others."""
+
+    away: tuple[int, ...] = ()
+    """The numbers of those who were on their way: to be handed out again."""
+    children: int = 0
+    """Settled in the logging interval that has begun."""
+    stale: int = 0
+    """The sum of their staleness."""
+    most: int = 0
+    """The greatest of it."""
+    failed: int = 0
+    """How many could not be made."""
+
+
+@dataclass(frozen=True)
 class Saved:
     """Where a group of runs stands, between two steps."""
 
@@ -41,13 +57,17 @@ class Saved:
     count: int
     """How many runs."""
     spent: int
-    """Evaluations of each run that has not ended."""
+    """Evaluations of each run that has not ended; of the one with the fewest, where they are not in step."""
     results: tuple[RunResult, ...] = ()
     """How those ended that have."""
     standing: Mapping[int, tuple[bool, float]] = field(default_factory=dict)
     """What was last told of each run's champion."""
     tables: Mapping[str, Rows] = field(default_factory=dict, repr=False)
     """What the others remember, by name: `[L, ...]`, in the order of `going`."""
+    apart: Mapping[int, Apart] = field(default_factory=dict)
+    """What else there is to know of each of those, where they are not in step."""
+    events: int = 0
+    """How many events there were before, where these are logged."""
 
     @property
     def runs(self) -> range:
@@ -70,6 +90,7 @@ class Saved:
             results=tuple(result for result in self.results if result.run in runs),
             standing={run: told for run, told in self.standing.items() if run in runs},
             tables={name: rows.some(places) for name, rows in self.tables.items()},
+            apart={run: own for run, own in self.apart.items() if run in runs},
         )
 
 

@@ -110,14 +110,15 @@ class State:
         named |= {f"tallies.{name}": tally for name, tally in self.tallies.items()}
         return {name: table for name, table in named.items() if table.shape.num_elements()}
 
-    def set_baseline(self) -> None:
-        """Remember each run's median initial fitness: what a random network gets."""
-        fitness = self.fitness.numpy()
+    def set_baseline(self, lanes: Sequence[int] | None = None) -> None:
+        """Remember the median initial fitness of these runs, or of all: what a random network gets."""
+        lanes = range(self.runs) if lanes is None else lanes
+        fitness = self.fitness.sparse_read(list(lanes)).numpy()
         finite = np.where(np.isfinite(fitness), fitness, np.nan)
         known = np.isfinite(fitness).any(axis=1)
-        medians = np.full(self.runs, -np.inf, np.float32)
+        medians = np.full(len(lanes), -np.inf, np.float32)
         medians[known] = np.nanmedian(finite[known], axis=1)
-        self.baseline.assign(medians)
+        self.baseline.scatter_nd_update([[lane] for lane in lanes], medians)
 
     def view(self, lanes: Tensor, needs: Collection[str] = ()) -> Population:
         """Return what a selection scheme sees of these runs, of behavior and cases only what it needs."""

@@ -1,0 +1,87 @@
+"""One child on its way at a time is the lock step; more are what a plain loop of the same rules gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.helpers.domains import HostTarget, Target
+from tests.helpers.engines import Recorder, evolve, make_engine
+from tests.helpers.steady import drive, nursery_of
+from tfsm.evolution.adapting import Adaptation
+from tfsm.experiments.parts import build_part
+from tfsm.plugins import load_plugins
+from tfsm_mutations.crossover import SafeCrossover
+from tfsm_mutations.gradient_sum import SafeMutationSum
+from tfsm_mutations.rescale import SafeMutationRescale
+from tfsm_selections.hill_climber import HillClimber
+from tfsm_selections.map_elites import MapElites
+from tfsm_selections.novelty import Novelty
+
+OWN = ("staleness", "staleness_most", "failed")
+
+
+def parity() -> Any:
+    return build_part(load_plugins().domains["parity"], {"bits": 2, "units": 3})
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "tournament": {},
+    "solved": {"domain": Target(near=1.0), "intensity": 0.5},
+    "goes on": {"domain": Target(near=4.0), "stop_when_solved": False},
+    "python": {"domain": HostTarget()},
+    "hill-climber": {"selection": HillClimber(), "population": 1},
+    "gradient": {"mutation": SafeMutationSum()},
+    "rescale": {"mutation": SafeMutationRescale()},
+    "graph": {"mutation": SafeMutationSum(), "compile": "graph"},
+    "one by one": {"mutation": SafeMutationSum(), "compile": "graph", "one_by_one": True},
+    "broken": {"domain": Target(near=0.0, broken_below=0.0), "intensity": 0.5},
+    "novelty": {"selection": Novelty(size=3, archive=5, archived=0.5)},
+    "map-elites": {"selection": MapElites(bounds="-4:4,-4:4,-4:4", beginners=5), "population": 27, "intensity": 1.0},
+    "recombines": {"mutation": SafeCrossover()},
+    "self": {"adaptation": Adaptation("self", 0.3)},
+    "divergence": {"adaptation": Adaptation("divergence", 0.3, 0.01)},
+    "parity": {"domain": parity()},
+    "parity, all of it": {
+        "domain": parity(),
+        "mutation": SafeCrossover(),
+        "selection": Novelty(size=3, archive=5),
+        "adaptation": Adaptation("divergence", 0.3, 0.01),
+    },
+}
+
+
+def shown(recorder: Recorder, run: int) -> list[dict[str, Any]]:
+    """What is told of a run, but for what only an asynchronous one tells."""
+    return [{k: v for k, v in line.items() if k not in OWN} for line in recorder.metrics if line["run"] == run]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_at_a_time_is_the_lock_step(case: str) -> None:
+    options = {"domain": Target(near=0.0), "reuse": False, "seed": 5, **CASES[case]}
+    engine = make_engine(**options)
+    expected, heard = evolve(engine, seed=5)
+    tables = {name: table.numpy() for name, table in engine.state.tables().items()}
+    steady, told, _ = drive(engine, nursery_of(engine).make, seed=5)
+    for name, table in engine.state.tables().items():
+        assert table.numpy().tobytes() == tables[name].tobytes(), name
+    for before, after in zip(expected, sorted(steady.results, key=lambda result: result.run), strict=True):
+        assert before.summary() == after.summary()
+        assert before.champion.tobytes() == after.champion.tobytes()
+    for run in (0, 1):
+        assert shown(told, run) == shown(heard, run)
+        assert [e for e in told.champions if e[0] == run][-1][1:3] == [e for e in heard.champions if e[0] == run][-1][
+            1:3
+        ]
+    assert {line["staleness_most"] for line in told.metrics} <= {0, None}
+
+
+def test_one_run_is_the_lock_step_of_many() -> None:
+    engine = make_engine(Target(near=0.0), SafeMutationSum(), runs=5, reuse=False)
+    expected, _ = evolve(engine, runs=5)
+    alone = make_engine(Target(near=0.0), SafeMutationSum(), runs=1, reuse=False)
+    steady, _, _ = drive(alone, nursery_of(alone).make, runs=range(3, 4))
+    assert steady.results[0].champion.tobytes() == expected[3].champion.tobytes()
+    np.testing.assert_array_equal(alone.state.genomes.numpy()[0], engine.state.genomes.numpy()[3])

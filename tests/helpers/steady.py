@@ -1,0 +1,62 @@
+"""Drivers and workers of an asynchronous steady state in one process, for tests."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tests.helpers.engines import Recorder
+from tfsm.evolution.breeder import Breeder
+from tfsm.evolution.engine import Engine
+from tfsm.evolution.events import Event
+from tfsm.evolution.nursery import Nursery
+from tfsm.evolution.orders import Bred, Order
+from tfsm.evolution.steady import Steady
+
+
+def nursery_of(engine: Engine) -> Nursery:
+    """Return a worker for an engine's children, which knows nothing of its populations."""
+    own = engine.breeder
+    return Nursery(
+        Breeder(
+            own.network,
+            own.domain,
+            own.mutation,
+            intensity=float(own.intensity.numpy()),
+            initial=own._initial,
+            seed=int(own._root.numpy()[0]),
+            plan=replace(own.plan, runs=1),
+            adaptation=own.adaptation,
+        )
+    )
+
+
+def sent(thing: Any) -> Any:
+    """Return what arrives at another process."""
+    return pickle.loads(pickle.dumps(thing))
+
+
+def drive(
+    engine: Engine,
+    make: Callable[[Order], Bred],
+    *,
+    at_once: int = 1,
+    pick: Callable[[int], int] = lambda there: 0,
+    runs: int = 2,
+    evaluations: int = 60,
+    log_every: int = 20,
+    steady: Steady | None = None,
+    **more: Any,
+) -> tuple[Steady, Recorder, list[Event]]:
+    """Evolve with so many on their way at once, of whom the one that `pick` says arrives next."""
+    recorder, events = Recorder(), list[Event]()
+    if steady is None:
+        options = {"seed": 0, "runs": runs, "evaluations": evaluations, "log_every": log_every} | more
+        steady = Steady(engine, observers=[recorder], events=events.append, **options)
+    away: list[Order] = []
+    while not steady.ended:
+        away += steady.orders(at_once - len(away))
+        steady.settle(sent(make(sent(away.pop(pick(len(away)))))))
+    return steady, recorder, events

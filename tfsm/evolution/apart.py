@@ -1,0 +1,115 @@
+"""Populations whose children are made by somebody else: from places in them to orders, and from what was bred back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfsm.contracts import Tensor
+from tfsm.evolution.breeding import Match, Offspring
+from tfsm.evolution.engine import Engine
+from tfsm.evolution.orders import Bred, Individual, Order
+from tfsm.evolution.traced import Traced
+
+
+class Lanes:
+    """The engine's populations, for individuals that come and go one by one.
+
+    Args:
+        engine: whose populations.
+        first: the run in lane 0.
+        beginners: how many first individuals each run has.
+    """
+
+    def __init__(self, engine: Engine, first: int, beginners: int) -> None:
+        self._engine, self._first, self._beginners = engine, first, beginners
+        self._away: dict[tuple[int, int], tuple[np.float32, np.float32]] = {}
+        """Strength and parent's fitness of the children that are on their way."""
+        self._diagnostics = sorted(engine.offspring.diagnostics)
+        self.compile_seconds = 0.0
+        """What first calls took, nearly all of it compiling."""
+
+    def orders(self, chosen: Sequence[tuple[int, int]]) -> list[Order]:
+        """Return orders for these runs and numbers, all by the populations as they are now."""
+        children = [who for who in chosen if who[1] >= self._beginners]
+        step = self._engine.plan.width
+        found = (order for start in range(0, len(children), step) for order in self._matched(children[start:][:step]))
+        return [next(found) if number >= self._beginners else Order(run, number) for run, number in chosen]
+
+    def settle(self, batch: Collection[Bred]) -> None:
+        """Settle individuals of different runs, all of them first ones or all of them children."""
+        if not batch:
+            return
+        some = list(batch)
+        live = tf.constant(np.arange(self._width(len(some))) < len(some))
+        key = self._lanes([bred.run for bred in some]), live, self._ints([bred.number for bred in some])
+        genomes = self._filled([bred.genome for bred in some])
+        found = [self._filled(leaves) for leaves in zip(*(bred.found for bred in some), strict=True)]
+        if some[0].number < self._beginners:
+            self._timed(self._engine.settle_first, *key, genomes, *found)
+            return
+        strengths, rivals = zip(*(self._away.pop((bred.run, bred.number)) for bred in some), strict=True)
+        offspring = Offspring(
+            genomes=genomes,
+            strength=self._floats(strengths),
+            rivals=self._floats(rivals),
+            moved=() if self._engine.offspring.moved == () else self._floats([bred.moved for bred in some]),
+            diagnostics={name: self._floats([bred.diagnostics[name] for bred in some]) for name in self._diagnostics},
+        )
+        self._timed(self._engine.settle, *key, *tf.nest.flatten(offspring), *found)
+
+    def broken(self, run: int, number: int) -> Bred:
+        """Return somebody who could not be made: it has no fitness, and did nothing."""
+        breeder = self._engine.breeder
+        blank = tf.nest.map_structure(lambda s: np.zeros(s.shape, s.dtype.as_numpy_dtype), breeder.template)
+        found = blank._replace(fitness=np.full_like(blank.fitness, np.nan))
+        genome = np.zeros([breeder.network.size], breeder.network.dtype.as_numpy_dtype)
+        return Bred(run, number, genome, tuple(tf.nest.flatten(found)), dict.fromkeys(self._diagnostics, 0.0))
+
+    def forget(self, run: int) -> None:
+        """Forget whoever is on the way for a run."""
+        self._away = {who: kept for who, kept in self._away.items() if who[0] != run}
+
+    def _matched(self, chosen: Sequence[tuple[int, int]]) -> Iterable[Order]:
+        runs, numbers = zip(*chosen, strict=True)
+        found = self._timed(self._engine.match, self._lanes(runs), self._ints(numbers), tf.constant(len(chosen)))
+        match: Match = tf.nest.map_structure(lambda x: x.numpy(), found)
+        experience, *mates = (tf.nest.flatten(seen) for seen in (match.experience, *match.mates))
+        for i, (run, number) in enumerate(chosen):
+            self._away[run, number] = match.strength[i], match.rivals[i]
+            yield Order(
+                run,
+                number,
+                Individual(match.parents[i], tuple(leaf[i] for leaf in experience)),
+                Individual(match.mates[0][i], tuple(leaf[i] for leaf in mates[1])) if mates else None,
+                float(match.strength[i]),
+            )
+
+    def _width(self, count: int) -> int:
+        """Return the lanes of a batch: two widths are compiled, for what comes alone and for many at once."""
+        plan = self._engine.plan
+        return plan.least_width if count <= plan.least_width else plan.width
+
+    def _filled(self, leaves: Sequence[Any]) -> Tensor:
+        """Return a batch that is filled up with its first one."""
+        return tf.constant(np.stack([*leaves, *[leaves[0]] * (self._width(len(leaves)) - len(leaves))]))
+
+    def _lanes(self, runs: Sequence[int]) -> Tensor:
+        return self._ints([run - self._first for run in runs])
+
+    def _ints(self, numbers: Sequence[int]) -> Tensor:
+        return self._filled([np.int32(number) for number in numbers])
+
+    def _floats(self, numbers: Sequence[Any]) -> Tensor:
+        return self._filled([np.float32(number) for number in numbers])
+
+    def _timed(self, function: Traced, *tensors: Tensor) -> Any:
+        traces, began = function.traces, time.perf_counter()
+        found = function(*tensors)
+        if function.traces > traces:
+            self.compile_seconds += time.perf_counter() - began
+        return found

@@ -1,0 +1,97 @@
+"""In which order individuals were handed out and settled, as text: one short line an event.
+
+    > 3 1017        run 3's number 1017 was handed out
+    < 3 1017        it was settled
+    ! 3 1017        it could not be made, and was settled as a broken one
+
+Whoever is handed out a second time without having been settled got lost on the way the first time.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
+
+from tfsm.errors import TfsmError
+
+Kind: TypeAlias = Literal[">", "<", "!"]
+_KINDS: Final = (">", "<", "!")
+
+
+class Event(NamedTuple):
+    """Something that happened to an individual."""
+
+    kind: Kind
+    run: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.run} {self.number}"
+
+
+def parse_events(text: str, where: str = "events") -> list[Event]:
+    r"""Understand a log; its last line is left out if it was torn off.
+
+    >>> parse_events("> 3 1017\n< 3 1017\n> 3 10")
+    [Event(kind='>', run=3, number=1017), Event(kind='<', run=3, number=1017)]
+    """
+    *lines, _ = text.split("\n")
+    return [_parsed(line, f"{where}, line {place}") for place, line in enumerate(lines, 1)]
+
+
+def read_events(file: Path) -> list[Event]:
+    """Read a log."""
+    try:
+        # Bytes that are no text are no event either, wherever they come from.
+        text = file.read_bytes().decode("ascii", errors="replace")
+    except OSError as error:
+        raise TfsmError(f"{file}: cannot be read: {error.strerror}") from None
+    return parse_events(text, str(file))
+
+
+def _parsed(line: str, where: str) -> Event:
+    kind, *numbers = line.split(" ")
+    if kind not in _KINDS or len(numbers) != 2 or not all(word.isascii() and word.isdigit() for word in numbers):
+        raise TfsmError(f"{where}: {line!r} is no event: expected >, < or !, a run and a number, such as '> 3 1017'")
+    return Event(cast(Kind, kind), int(numbers[0]), int(numbers[1]))
+
+
+class EventLog:
+    """A file that events are appended to; called with each of them.
+
+    Args:
+        file: the file.
+        keep: how many events of those that are there already still hold, as a checkpoint says; None: all.
+    """
+
+    def __init__(self, file: Path, keep: int | None = None) -> None:
+        self._file = file.open("a+b")
+        self._file.seek(0)
+        there = self._file.readlines()
+        if there and not there[-1].endswith(b"\n"):
+            del there[-1]
+        if keep is not None and len(there) < keep:
+            self._file.close()
+            raise TfsmError(f"{file}: ends after {len(there)} events, and the checkpoint was made after {keep}")
+        self._file.truncate(sum(len(line) for line in there[:keep]))
+
+    def __call__(self, event: Event) -> None:
+        """Append an event."""
+        self._file.write(f"{event}\n".encode())
+
+    def flush(self) -> None:
+        """Make sure that all of it is on the disk, as a checkpoint that counts on it needs."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        self._file.close()
+
+    def __enter__(self) -> EventLog:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

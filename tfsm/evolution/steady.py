@@ -1,0 +1,279 @@
+"""An asynchronous steady state: a driver holds populations, while others make and evaluate one individual at a time.
+
+A parent is chosen when a child is handed out, in the population as it is then; who is replaced is chosen when the child
+arrives, in the population as it is then. With one child on its way at a time this is the lock step, bit for bit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, TypeAlias
+
+from tfsm.errors import TfsmError
+from tfsm.evolution.apart import Lanes
+from tfsm.evolution.engine import Engine
+from tfsm.evolution.events import Event, Kind
+from tfsm.evolution.ledger import Ledger
+from tfsm.evolution.orders import Bred, Order
+from tfsm.evolution.records import Observer, RunResult
+from tfsm.evolution.replaying import Replay
+from tfsm.evolution.reporting import Reporter
+from tfsm.evolution.saving import Apart, Saved, restore, tables_of
+
+Failures: TypeAlias = Literal["stop", "broken"]
+
+PROGRESS_SECONDS = 0.5
+"""Between two times that observers hear where all runs stand."""
+
+
+class Steady:
+    """Hands out individuals to be made, and settles them in whatever order they arrive.
+
+    Args:
+        engine: the populations; there must be room for all runs, and sensitivities must not be kept.
+        seed: the experiment's seed, for the record.
+        runs: the numbers of the runs, or how many there are, counted from 0.
+        evaluations: the most evaluations of one run, the initial population included.
+        log_every: evaluations between two logged intervals of a run.
+        observers: who is told.
+        events: called with every event, in order.
+        replay: events of such a log: they happen again, in this order; what comes after them happens as it comes.
+        failures: what becomes of individuals that could not be made: everything ends with an error, or they count as
+            evaluated, and as broken.
+        saved: where these runs stood when they were left.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        seed: int,
+        runs: int | range,
+        evaluations: int,
+        log_every: int,
+        observers: Sequence[Observer] = (),
+        events: Callable[[Event], None] = lambda event: None,
+        replay: Sequence[Event] = (),
+        failures: Failures = "stop",
+        saved: Saved | None = None,
+    ) -> None:
+        self._runs = range(runs) if isinstance(runs, int) else runs
+        _check(engine, self._runs, saved, replay)
+        self._engine, self._budget, self._log_every = engine, evaluations, log_every
+        self._failures, self._sink = failures, events
+        beginners = min(engine.selector.beginners, evaluations)
+        self._ledger = Ledger(self._runs, beginners=beginners, budget=evaluations)
+        self._lanes = Lanes(engine, self._runs.start, beginners)
+        self._reporter = Reporter(engine, seed=seed, log_every=log_every, observers=observers)
+        self._reporter.first = self._runs.start
+        self._started: set[int] = set()
+        self._replay = Replay(replay) if replay else None
+        self._told = float("-inf")
+        self.results: list[RunResult] = []
+        """How those runs ended that have."""
+        self.interrupted = False
+        """Whether the runs were ended early."""
+        self.events = 0
+        """How many events there were so far."""
+        engine.reset(self._runs.start)
+        if saved is not None:
+            self._restore(saved)
+        self._tell()
+
+    @property
+    def ended(self) -> bool:
+        """Whether all runs have ended."""
+        return not self._ledger.going
+
+    @property
+    def replayed(self) -> bool:
+        """Whether all that was to be replayed has happened again."""
+        return self._replay is None
+
+    @property
+    def compile_seconds(self) -> float:
+        """Time spent compiling so far."""
+        return self._lanes.compile_seconds + self._reporter.compile_seconds
+
+    def orders(self, count: int) -> list[Order]:
+        """Return the next individuals to be made, as many as that if there are so many now."""
+        found: list[Order] = []
+        while len(found) < count:
+            self._catch_up()
+            chosen = self._chosen(count - len(found))
+            if not chosen:
+                break
+            made = self._handed_out([who for who, _ in chosen])
+            found += [order for order, (_, wanted) in zip(made, chosen, strict=True) if wanted]
+        self._catch_up()
+        return found
+
+    def settle(self, *bred: Bred) -> None:
+        """Settle individuals, one after another; those whose run has ended, or who were settled before, are dropped."""
+        if self._replay is None:
+            self._settle(bred)
+            return
+        for one in bred:
+            if self._ledger.is_away(one.run, one.number):
+                self._replay.hold(one)
+        self._catch_up()
+
+    def failed(self, order: Order, message: str) -> None:
+        """Hear that an individual could not be made, and why."""
+        if not self._ledger.is_away(order.run, order.number):
+            return
+        what = f"run {order.run}: individual {order.number} could not be made: {message}"
+        if self._failures == "stop":
+            raise TfsmError(what)
+        if self._replay is not None:
+            raise TfsmError(f"{what}; it could be when the log was written, which cannot be replayed like this")
+        self._break(order.run, order.number)
+
+    def finish_early(self) -> None:
+        """Log and end all runs; whoever is on the way is forgotten."""
+        self.interrupted = True
+        self._report(self._ledger.going, self._ledger.going)
+        self._tell()
+
+    def saved(self) -> Saved:
+        """Return where all runs stand, valid until the next call; whoever is on the way will be handed out again."""
+        going = self._ledger.going
+        return Saved(
+            first=self._runs.start,
+            count=len(self._runs),
+            spent=min((self._ledger.accounts[run].settled for run in going), default=self._budget),
+            results=tuple(self.results),
+            standing=dict(self._reporter.standing),
+            tables=tables_of(self._engine.state, [self._lane(run) for run in going]),
+            apart={run: self._ledger.apart(run) for run in going},
+            events=self.events,
+        )
+
+    def _restore(self, saved: Saved) -> None:
+        restore(self._engine.state, saved.tables, [self._lane(run) for run in saved.going])
+        done = self._engine.state.evaluations.numpy()
+        for run in saved.going:
+            self._ledger.restore(run, int(done[self._lane(run)]), saved.apart.get(run, Apart()))
+        for result in saved.results:
+            self._ledger.end(result.run)
+        self.results += saved.results
+        self._reporter.standing |= saved.standing
+        self.events = saved.events
+        spent = [run for run in self._ledger.going if self._ledger.accounts[run].settled >= self._budget]
+        self._report(spent, spent)
+
+    def _chosen(self, count: int) -> list[tuple[tuple[int, int], bool]]:
+        """Choose whom to hand out without settling anybody meanwhile, and say who of them is wanted back."""
+        chosen: list[tuple[tuple[int, int], bool]] = []
+        while sum(wanted for _, wanted in chosen) < count and (who := self._next()) is not None:
+            try:
+                self._ledger.hand_out(*who)
+            except ValueError as error:
+                assert self._replay is not None
+                raise TfsmError(f"{self._replay.where} does not fit these runs: {error}") from None
+            chosen.append((who, self._replay is None or self._replay.hand_out()))
+        return chosen
+
+    def _next(self) -> tuple[int, int] | None:
+        if self._replay is None:
+            return self._ledger.next()
+        event = self._replay.next
+        return (event.run, event.number) if event is not None and event.kind == ">" else None
+
+    def _catch_up(self) -> None:
+        """Let happen again what can by now, up to the next one to be handed out."""
+        replay = self._replay
+        if replay is None:
+            return
+        while (event := replay.next) is not None and event.kind != ">":
+            if not self._ledger.is_away(event.run, event.number):
+                raise TfsmError(f"{replay.where} does not fit these runs: nobody of that number is on the way")
+            if event.kind == "!":
+                self._break(*replay.broke())
+            elif (bred := replay.arrived()) is not None:
+                self._settle([bred])
+            else:
+                return
+        if replay.next is None:
+            self._ledger.lose(replay.idle)
+            self._replay = None
+
+    def _handed_out(self, chosen: list[tuple[int, int]]) -> list[Order]:
+        children = {run for run, number in chosen if number >= self._ledger.beginners}
+        for run in sorted(children - self._started):
+            # Who was here before a checkpoint has its baseline already, and others in the population than it had then.
+            if self._ledger.accounts[run].settled == self._ledger.beginners:
+                self._engine.start([self._lane(run)])
+            self._started.add(run)
+        for run, number in chosen:
+            self._note(">", run, number)
+        return self._lanes.orders(chosen)
+
+    def _settle(self, bred: Iterable[Bred], *, failed: bool = False) -> None:
+        """Settle individuals, as many at once as cannot make a difference."""
+        batch: dict[int, Bred] = {}
+        for one in bred:
+            kinds = {other.number >= self._ledger.beginners for other in batch.values()}
+            if one.run in batch or kinds == {one.number < self._ledger.beginners}:
+                self._lanes.settle(batch.values())
+                batch.clear()
+            if not self._ledger.is_away(one.run, one.number):
+                continue
+            batch[one.run] = one
+            settled = self._ledger.settle(one.run, one.number, failed=failed)
+            self._note("!" if failed else "<", one.run, one.number)
+            ends = settled >= self._budget or (one.solves and self._engine.stop_when_solved)
+            if ends or (settled % self._log_every == 0 and settled > self._ledger.beginners):
+                self._lanes.settle(batch.values())
+                batch.clear()
+                self._report([one.run], [one.run] if ends else [])
+        self._lanes.settle(batch.values())
+        if time.monotonic() > self._told + PROGRESS_SECONDS or self.ended:
+            self._tell()
+
+    def _break(self, run: int, number: int) -> None:
+        self._settle([self._lanes.broken(run, number)], failed=True)
+
+    def _report(self, logged: list[int], ending: list[int]) -> None:
+        if not logged:
+            return
+        self._reporter.log(
+            [self._lane(run) for run in logged], {self._lane(run): self._ledger.interval(run) for run in logged}
+        )
+        for run in ending:
+            self.results.append(self._reporter.end(self._lane(run)))
+            self._ledger.end(run)
+            self._lanes.forget(run)
+            if self._replay is not None:
+                self._replay.forget(run)
+
+    def _note(self, kind: Kind, run: int, number: int) -> None:
+        self.events += 1
+        self._sink(Event(kind, run, number))
+
+    def _lane(self, run: int) -> int:
+        return run - self._runs.start
+
+    def _tell(self) -> None:
+        self._told = time.monotonic()
+        starting = any(self._ledger.accounts[run].settled < self._ledger.beginners for run in self._ledger.going)
+        phase = "initial population" if starting else "evolving"
+        self._reporter.progress(self._runs, self.results, len(self._runs), self._budget, phase)
+
+
+def _check(engine: Engine, runs: range, saved: Saved | None, replay: Sequence[Event]) -> None:
+    if engine.reuses:
+        raise TfsmError(
+            "whoever makes children far from the populations keeps no sensitivities: set engine.reuse=false"
+        )
+    if len(runs) > engine.plan.runs:
+        raise TfsmError(f"there is room for {engine.plan.runs} of the {len(runs)} runs: raise engine.memory")
+    if saved is not None and saved.runs != runs:
+        raise TfsmError(f"the runs {_named(saved.runs)} were saved, and {_named(runs)} are to go on")
+    if saved is not None and replay:
+        raise TfsmError("a log is replayed from its beginning, and not from a checkpoint")
+
+
+def _named(runs: range) -> str:
+    return f"{runs.start} to {runs.stop - 1}"
