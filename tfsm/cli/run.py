@@ -90,6 +90,13 @@ def run(
     workers: Workers = None,
     address: Address = None,
     grain: Grain = None,
+    order: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Settle children in the order of this order.log, as --grain children wrote it: the same run again.",
+        ),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
     disable_plugin: DisablePlugin = None,
@@ -97,7 +104,9 @@ def run(
     """Evolve networks for a domain with a mutation operator."""
     from tfsm.experiments.places.where import where
 
-    place = where(backend, workers, address, grain)
+    if order is not None and grain not in (None, "children"):
+        raise TfsmError(f"--order {order}: only --grain children has an order, and this is --grain {grain}")
+    place = where(backend, workers, address, "children" if order is not None else grain)
     plugins = context(ctx, disable_plugin).plugins()
     overrides = {
         "intensity": intensity,
@@ -140,6 +149,7 @@ def run(
             stop=interrupt.asked,
             notify=say,
             where=place,
+            order=order,
         )
     if json:
         print_json(result.summary())

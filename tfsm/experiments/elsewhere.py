@@ -12,10 +12,12 @@ from typing import Any
 import keras
 
 from tfsm.errors import TfsmError
+from tfsm.evolution.events import Event, read_events
 from tfsm.experiments.directory import check_free
+from tfsm.experiments.grouping import GroupEnd
 from tfsm.experiments.groups import Work, evolve_groups
 from tfsm.experiments.observing import guarded
-from tfsm.experiments.parts import Prepared, notes, prepare
+from tfsm.experiments.parts import Prepared, notes, prepare, without_reuse
 from tfsm.experiments.places.task import Pool
 from tfsm.experiments.places.where import Where
 from tfsm.experiments.recipe import recipe_of
@@ -23,6 +25,7 @@ from tfsm.experiments.result import Result
 from tfsm.experiments.resume import as_kept
 from tfsm.experiments.session import Session
 from tfsm.experiments.settings import Resolved
+from tfsm.experiments.steadily import Steadily
 from tfsm.plugins import Plugins
 
 
@@ -74,6 +77,7 @@ def run_elsewhere(
     command: Sequence[str] = (),
     stop: Callable[[], bool] = lambda: False,
     notify: Callable[[str], None] = lambda message: None,
+    order: Path | None = None,
 ) -> list[Result]:
     """Do experiments side by side, and return what came of each, in their order.
 
@@ -84,14 +88,19 @@ def run_elsewhere(
         command: the command line, for the record.
         stop: True ends early, with everything kept.
         notify: told what the user should know.
+        order: the log of the order in which children were once settled, which is to be the same again.
     """
+    replay = read_events(order) if order is not None else []
     for wanted in experiments:
         if not wanted.resume:
             check_free(wanted.out)
     with where.pool(notify) as pool, ExitStack() as held:
         underway = [_begun(plugins, wanted, where, held, command, notify) for wanted in experiments]
         try:
-            _evolve(pool, underway, stop, notify)
+            if where.grain == "children":
+                _evolve_children(pool, underway, replay, stop, notify)
+            else:
+                _evolve(pool, underway, stop, notify)
         except BaseException as error:
             for one in underway:
                 if one.result is None:
@@ -111,6 +120,8 @@ def _begun(
 ) -> _Underway:
     resolved = wanted.resolved
     settings = as_kept(resolved.settings, wanted.out) if wanted.resume else resolved.settings
+    if where.grain == "children":
+        settings = without_reuse(settings)
     others = guarded(plugins, settings, wanted.observers, notify)
     prepared = prepare(plugins, settings, model=wanted.model)
     for note in notes(settings, prepared.plan, prepared.domain):
@@ -132,6 +143,26 @@ def _begun(
     held.enter_context(session)
     work = Work(session, recipe_of(plugins, settings, wanted.model), notify)
     return _Underway(wanted, prepared, session, work)
+
+
+def _evolve_children(
+    pool: Pool,
+    underway: Sequence[_Underway],
+    replay: Sequence[Event],
+    stop: Callable[[], bool],
+    notify: Callable[[str], None],
+) -> None:
+    """Evolve one experiment after another, each with all workers."""
+    for one in underway:
+        engine = one.prepared.engine()
+        steadily = Steadily(pool, engine, one.session, one.work.recipe, replay=replay, notify=notify)
+        steady = steadily.steady
+        if not stop():
+            steadily.run(stop)
+        one.work.results = {result.run: result for result in steady.results}
+        interrupted = steady.interrupted or not steady.ended
+        one.work.ends = [GroupEnd(interrupted, steady.compile_seconds, steadily.evaluated)]
+        one.end()
 
 
 def _evolve(pool: Pool, underway: Sequence[_Underway], stop: Callable[[], bool], notify: Callable[[str], None]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -110,7 +110,7 @@ class GroupTask:
     saved: tuple[bytes, ...] = ()
     """Where they stood when they were left."""
 
-    def __call__(self, desk: Desk) -> Iterator[list[Told]]:
+    def __call__(self, desk: Desk) -> Generator[list[Told], None, GroupEnd]:
         """Evolve, in a worker."""
         settings = self.recipe.settings
         engines: Engines = desk.kept.setdefault("engines", Engines())
@@ -137,4 +137,4 @@ class GroupTask:
                 raise told from error
             raise
         yield outbox.take()
-        return GroupEnd(loop.interrupted, loop.compile_seconds, loop.evaluated)  # type: ignore[return-value]
+        return GroupEnd(loop.interrupted, loop.compile_seconds, loop.evaluated)

@@ -121,7 +121,7 @@ class Work:
     @property
     def interrupted(self) -> bool:
         """Whether some of it is left to do."""
-        return not self.over or any(end.interrupted for end in self.ends)
+        return len(self.ends) < len(self.groups) or any(end.interrupted for end in self.ends)
 
 
 def evolve_groups(

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from tfsm.errors import TfsmError
 from tfsm.experiments.locking import LOCK, is_held
-from tfsm.experiments.record import METRICS, RECORD, STUDY, read_record, read_study
+from tfsm.experiments.record import METRICS, ORDER, RECORD, STUDY, read_record, read_study
 
 OWN: Final = {
     LOCK,
     "checkpoints",
-    "order.log",
+    ORDER,
     "metrics.damaged.jsonl",
     RECORD,
     METRICS,

@@ -10,6 +10,7 @@ import keras
 from tfsm.contracts import Domain, Mutation, Selection, Surveying
 from tfsm.errors import TfsmError
 from tfsm.evolution.adapting import Adaptation
+from tfsm.evolution.breeder import Breeder
 from tfsm.evolution.care import Care
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluating import Trial
@@ -39,6 +40,24 @@ class Prepared:
     initial: Initial
     plan: Plan
 
+    def breeder(self) -> Breeder:
+        """Make what makes children, without populations."""
+        settings = self.settings
+        return Breeder(
+            self.network,
+            self.domain,
+            self.mutation,
+            intensity=settings.intensity,
+            initial=self.initial,
+            seed=settings.seed,
+            plan=self.plan,
+            adaptation=self._adaptation(),
+        )
+
+    def _adaptation(self) -> Adaptation:
+        settings = self.settings
+        return Adaptation(settings.adapt, settings.adapt_rate, settings.target_divergence or 0.0)
+
     def engine(self) -> Engine:
         """Make the engine."""
         settings = self.settings
@@ -52,10 +71,15 @@ class Prepared:
             initial=self.initial,
             seed=settings.seed,
             plan=self.plan,
-            adaptation=Adaptation(settings.adapt, settings.adapt_rate, settings.target_divergence or 0.0),
+            adaptation=self._adaptation(),
             stop_when_solved=settings.stop == "solved",
             care=Care(settings.evaluation_timeout, settings.failures),
         )
+
+
+def without_reuse(settings: Settings) -> Settings:
+    """Return settings for children that are made far from the populations, where no sensitivities are kept."""
+    return replace(settings, engine={**settings.engine, "reuse": False})
 
 
 def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Prepared:

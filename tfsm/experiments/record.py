@@ -14,6 +14,7 @@ from tfsm.files import whole
 RECORD: Final = "run.json"
 METRICS: Final = "metrics.jsonl"
 STUDY: Final = "study.json"
+ORDER: Final = "order.log"
 BEHAVIOR: Final = "behavior"
 
 

@@ -37,6 +37,7 @@ def run_experiment(
     notify: Callable[[str], None] = lambda message: None,
     engines: Engines | None = None,
     where: Where | None = None,
+    order: Path | None = None,
 ) -> Result:
     """Evolve, and keep everything in a run directory.
 
@@ -53,10 +54,11 @@ def run_experiment(
         notify: told what the user should know: before the start, and where an observer fails.
         engines: where engines come from, if one may be used again.
         where: where the work is done; by this process itself if None.
+        order: the log of the order in which children were once settled, which is to be the same again.
     """
     if where is not None and not where.here:
         wanted = Wanted(resolved, out, keep, resume, model, observers)
-        (result,) = run_elsewhere(plugins, [wanted], where, command=command, stop=stop, notify=notify)
+        (result,) = run_elsewhere(plugins, [wanted], where, command=command, stop=stop, notify=notify, order=order)
         return result
     settings = resolved.settings
     if not resume:
