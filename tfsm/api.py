@@ -12,7 +12,10 @@ import numpy as np
 
 from tfsm.contracts import Domain, Mutation, Selection
 from tfsm.errors import TfsmError
+from tfsm.experiments.places.where import where
+from tfsm.experiments.record import RECORD
 from tfsm.experiments.result import Result
+from tfsm.experiments.resume import check_same
 from tfsm.experiments.run import run_experiment
 from tfsm.experiments.settings import resolve
 from tfsm.functional.arguments import any_direction, as_seen, check_intensity
@@ -139,6 +142,11 @@ def evolve(
     out: str | Path | None = None,
     config: str | Path | None = None,
     observers: Sequence[Any] = (),
+    resume: bool = False,
+    backend: str | None = None,
+    workers: int | None = None,
+    address: str | None = None,
+    grain: str | None = None,
     **options: Any,
 ) -> Result:
     """Evolve a network for a domain, in `runs` independent runs; the paper's settings unless told otherwise.
@@ -158,6 +166,12 @@ def evolve(
         out: a run directory to write; nothing is written if None.
         config: a `tfsm.toml` to use instead of the nearest one.
         observers: who is told how the runs are going: names, or objects with some of `Observer`'s methods.
+        resume: go on with what is in `out`, from its last checkpoint, if there is something; the other arguments are
+            those of before, but that there may be more `runs` and `evaluations`.
+        backend: where the work is done: `local`, in this process; `processes`, on this machine; `ray`, on a cluster.
+        workers: how many, one a core if None.
+        address: the Ray to use; None starts one here.
+        grain: what a worker is given at a time: `runs`, groups of them, or `children`, one each.
         **options: what `--set` takes: options of the domain, operator, scheme or engine (`bits=3`, `floor=0.02`).
 
     >>> import tfsm
@@ -191,13 +205,18 @@ def evolve(
         sets=[f"{key}={'none' if value is None else value}" for key, value in options.items()],
         config=Path(config) if config is not None else None,
     )
-    where = Path(out) if out is not None else None
+    folder = Path(out) if out is not None else None
+    going_on = resume and folder is not None and (folder / RECORD).is_file()
+    if going_on and folder is not None:
+        check_same(folder, resolved.settings)
     return run_experiment(
         plugins,
         resolved,
         model=None if isinstance(model, str | Path) else model,
-        out=where,
+        out=folder,
         keep=out is not None,
+        resume=going_on,
         observers=[observer for observer in observers if not isinstance(observer, str)],
         notify=lambda message: warnings.warn(message, stacklevel=2),
+        where=where(backend, workers, address, grain),
     )

@@ -102,7 +102,8 @@ def run(
     disable_plugin: DisablePlugin = None,
 ) -> None:
     """Evolve networks for a domain with a mutation operator."""
-    from tfsm.experiments.places.where import where
+    from tfsm.experiments.places.where import where, where_before
+    from tfsm.experiments.record import read_record
 
     if order is not None and grain not in (None, "children"):
         raise TfsmError(f"--order {order}: only --grain children has an order, and this is --grain {grain}")
@@ -125,6 +126,8 @@ def run(
     if resume is not None:
         also = {"DOMAIN": domain, "--mutation": mutation, "--set": set_, "--config": config, "--out": out_}
         resolved = _reopened(plugins, resume, overrides, [name for name, value in also.items() if value])
+        said = any(value is not None for value in (backend, workers, address, grain, order))
+        place = where_before(read_record(resume), resume, place, said=said)
         if _is_complete(resume, resolved):
             say(f"{resume}: finished already; --evaluations or --runs with a larger number goes on")
             return

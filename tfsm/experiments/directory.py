@@ -58,9 +58,12 @@ class RunDirectory(Silent):
         self._network, self._log_every = network, resolved.settings.log_every
         self._behavior = BehaviorFiles(path, self._log_every)
         again = (path / RECORD).is_file()
+        self._before: dict[str, Any] = {}
+        """What was on record before, until something has happened since."""
         with _told(path):
             if again:
                 self._record = read_record(path)
+                self._before = dict(self._record)
                 self._record.setdefault("resumed", []).append({"at": now(), "command": command})
                 self._behavior.reopen()
             else:
@@ -89,6 +92,7 @@ class RunDirectory(Silent):
 
     def interval(self, metrics: list[dict[str, Any]]) -> None:
         """Append a line for each run."""
+        self._before = {}
         with _told(self.path / METRICS):
             self._metrics.add(metrics)
 
@@ -99,6 +103,7 @@ class RunDirectory(Silent):
 
     def finished(self, result: RunResult) -> None:
         """Save what the populations did and the champion, then say so."""
+        self._before = {}
         file = champion_file(self.path, result.run)
         with _told(file):
             self._behavior.end(result.run)
@@ -121,6 +126,8 @@ class RunDirectory(Silent):
             if status == "finished":
                 self._metrics.tidy(self._log_every)
             self._metrics.close()
+            if status == "failed":  # before anything was added: then it is what it was
+                self._record |= {key: self._before[key] for key in ("settings", "plan") if key in self._before}
             self._record |= {"status": status, "ended": now()}
             if error is not None:
                 self._record["error"] = error

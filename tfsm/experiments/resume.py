@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tfsm.errors import TfsmError
-from tfsm.experiments.identity import LARGER
+from tfsm.experiments.identity import LARGER, different
 from tfsm.experiments.record import RECORD, read_record
 from tfsm.experiments.settings import EngineOptions, Resolved, RunOptions, Settings
 from tfsm.options import validate
@@ -52,6 +52,15 @@ def reopened(plugins: Plugins, directory: Path, overrides: Mapping[str, object])
             raise TfsmError(f"--{key} {anew[key]:,}: {directory} has {before:,} already, and less cannot be")
     sources = {key: str(value) for key, value in record.get("sources", {}).items()}
     return Resolved(settings=replace(settings, **anew), sources=sources | dict.fromkeys(anew, where))
+
+
+def check_same(directory: Path, settings: Settings) -> None:
+    """Raise a `TfsmError` if these settings are those of another experiment than the one in a directory."""
+    before, now = read_record(directory)["settings"], settings.as_dict()
+    larger = {key: now[key] for key in LARGER if now[key] >= before.get(key, 0)}
+    changes = different({**before, **larger}, now)
+    if changes:
+        raise TfsmError(f"{directory}: was run with other settings ({', '.join(changes[:3])})")
 
 
 def as_kept(settings: Settings, directory: Path | None) -> Settings:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from tfsm.errors import TfsmError, suggestion
@@ -47,6 +48,25 @@ class Where:
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
         return asdict(self)
+
+
+def where_before(record: Mapping[str, Any], directory: Path, wanted: Where, *, said: bool) -> Where:
+    """Return where to go on with an experiment: where it was, unless the user said otherwise.
+
+    Args:
+        record: what its directory says of itself.
+        directory: the directory, for messages.
+        wanted: where the user wants it.
+        said: whether he said anything of it.
+    """
+    plan = record.get("plan")
+    told = plan.get("place", {}) if isinstance(plan, dict) else {}
+    before = where(*(told.get(key) for key in ("backend", "workers", "address", "grain")))
+    if not said:
+        return before
+    if wanted.grain != before.grain:
+        raise TfsmError(f"{directory}: was begun with --grain {before.grain}, and goes on with that only")
+    return wanted
 
 
 def where(
