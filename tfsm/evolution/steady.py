@@ -97,7 +97,10 @@ class Steady:
         return self._lanes.compile_seconds + self._reporter.compile_seconds
 
     def orders(self, count: int) -> list[Order]:
-        """Return the next individuals to be made, as many as that if there are so many now."""
+        """Return the next individuals to be made, as many as that if there are so many now.
+
+        A replay may settle somebody here who was held until now, and so come to its end.
+        """
         found: list[Order] = []
         while len(found) < count:
             self._catch_up()
