@@ -100,6 +100,26 @@ def test_what_cannot_be_is_said(run: int, number: int, why: str) -> None:
         ledger.hand_out(run, number)
 
 
+@given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 4))
+def test_a_lesser_budget_is_spent_too(moves: list[int], more: int) -> None:
+    ledger = Ledger(range(1), beginners=2, budget=20)
+    for move in moves:
+        account, chosen = ledger.accounts[0], ledger.next()
+        if move % 2 and chosen is not None:
+            ledger.hand_out(*chosen)
+        elif account.away:
+            ledger.settle(0, sorted(account.away)[move % len(account.away)])
+    settled, kept = ledger.accounts[0].settled, ledger.apart(0)
+    ledger = Ledger(range(1), beginners=2, budget=settled + 1 + more)
+    ledger.restore(0, settled, kept)
+    while ledger.accounts[0].settled < settled + 1 + more:
+        chosen = ledger.next()
+        assert chosen is not None
+        assert chosen[1] < settled + 1 + more
+        ledger.hand_out(*chosen)
+        ledger.settle(*chosen)
+
+
 def test_failures_of_an_interval_are_counted() -> None:
     ledger = Ledger(range(1), beginners=1, budget=9)
     for number in range(3):

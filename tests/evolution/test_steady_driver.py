@@ -17,7 +17,7 @@ from tfsm.evolution.engine import Engine
 from tfsm.evolution.events import Event, parse_events
 from tfsm.evolution.loop import Loop
 from tfsm.evolution.nursery import Nursery
-from tfsm.evolution.orders import Bred
+from tfsm.evolution.orders import Bred, Order
 from tfsm.evolution.packing import packed, unpacked
 from tfsm.evolution.saving import Saved
 from tfsm.evolution.steady import Steady
@@ -57,6 +57,27 @@ def test_orders_are_spread_and_never_beyond_the_budget(engine: Engine, nursery: 
     assert len(orders) == 32 - 3
     assert {order.run for order in orders[:2]} == {0, 1}
     assert steady.orders(1) == []
+
+
+def test_first_individuals_and_children_may_arrive_together(engine: Engine, nursery: Nursery) -> None:
+    steady = Steady(engine, **SIZES)
+    *most, last = map(nursery.make, steady.orders(99))
+    steady.settle(*most)
+    (order,) = steady.orders(1)
+    child = nursery.make(order)
+    assert (child.run, child.number, last.run, last.number) == (0, 4, 1, 3)
+    steady.settle(child, last)
+    assert engine.state.tallies["children"].numpy().tolist() == [1, 0]
+    assert engine.state.evaluations.numpy().tolist() == [5, 4]
+    np.testing.assert_array_equal(engine.state.genomes.numpy()[1, 3], last.genome)
+    assert child.genome.tolist() in engine.state.genomes.numpy()[0].tolist()
+
+
+def test_the_first_interval_has_children_as_in_lock_step(engine: Engine, nursery: Nursery) -> None:
+    steady, heard, _ = begun(engine, nursery, log_every=2)
+    assert heard.metrics == []
+    steady.settle(*map(nursery.make, steady.orders(3)))
+    assert [(line["run"], line["evaluations"]) for line in heard.metrics] == [(0, 6)]
 
 
 def test_an_order_is_plain_arrays(engine: Engine, nursery: Nursery) -> None:
@@ -109,7 +130,7 @@ def test_an_interruption_ends_everything_and_can_be_replayed(engine: Engine, nur
     assert steady.ended
     assert steady.interrupted
     assert [result.evaluations for result in steady.results] == [5, 5]
-    assert heard.events[-2:] == ["finished 0 at 5", "finished 1 at 5"]
+    assert [text for text in heard.events if text.startswith("finished")] == ["finished 0 at 5", "finished 1 at 5"]
     steady.settle(nursery.make(orders[0]))
     assert engine.state.evaluations.numpy().tolist() == [5, 5]
     champions = [result.champion.tobytes() for result in steady.results]
@@ -170,8 +191,15 @@ def test_whoever_failed_counts_as_broken(engine: Engine, nursery: Nursery) -> No
     assert not np.isfinite(fitness[(genomes == 0).all(axis=-1)]).any()
     assert np.isfinite(fitness).any(axis=1).all()
     kept = {name: table.numpy().tobytes() for name, table in engine.state.tables().items()}
-    _, again, _ = drive(engine, nursery.make, at_once=4, replay=events, **SIZES)
+    made: list[Order] = []
+
+    def make(order: Order) -> Bred:
+        made.append(order)
+        return nursery.make(order)
+
+    _, again, _ = drive(engine, make, at_once=4, replay=events, **SIZES)
     assert again.metrics == heard.metrics
+    assert not {(order.run, order.number) for order in made} & {(event.run, event.number) for event in failed}
     assert {name: table.numpy().tobytes() for name, table in engine.state.tables().items()} == kept
 
 

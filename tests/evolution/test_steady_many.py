@@ -212,6 +212,7 @@ def test_a_checkpoint_at_any_moment_gives_a_log_that_can_be_replayed(
     assert saved.events == len(events)
     gone_on = Steady(place.engine, seed=0, observers=[heard], events=events.append, saved=saved, **SIZES)
     drive(place.engine, place.nursery.make, at_once=later, pick=chance.randrange, steady=gone_on)
+    assert gone_on.events == len(events)
     whole = Outcome.of(gone_on, heard, events, place.engine)
     check_invariants(whole)
     again = place.drive(at_once, order + 1, replay=events)

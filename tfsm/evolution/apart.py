@@ -30,6 +30,8 @@ class Lanes:
         self._away: dict[tuple[int, int], tuple[np.float32, np.float32]] = {}
         """Strength and parent's fitness of the children that are on their way."""
         self._diagnostics = engine.diagnostics
+        self.narrow = min(2, engine.plan.width)
+        """The narrowest batch. The least width may be less, but a batch of one is summed in another order."""
         self.compile_seconds = 0.0
         """What first calls took, nearly all of it compiling."""
 
@@ -90,8 +92,7 @@ class Lanes:
 
     def _width(self, count: int) -> int:
         """Return the lanes of a batch: two widths are compiled, for what comes alone and for many at once."""
-        plan = self._engine.plan
-        return plan.least_width if count <= plan.least_width else plan.width
+        return self.narrow if count <= self.narrow else self._engine.plan.width
 
     def _who(self, chosen: Sequence[tuple[int, int]]) -> Tensor:
         """Return lanes, numbers, and which of them count: `[3, W]`."""
