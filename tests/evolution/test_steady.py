@@ -23,34 +23,32 @@ from tfsm_selections.novelty import Novelty
 OWN = ("staleness", "staleness_most", "failed")
 
 
+SELF, DIVERGENCE = Adaptation("self", 0.3), Adaptation("divergence", 0.3, 0.01)
+NOVELTY, ELITES = Novelty(size=3, archive=5, archived=0.5), MapElites(bounds="-4:4,-4:4,-4:4", beginners=5)
+
+
 def parity() -> Any:
     return build_part(load_plugins().domains["parity"], {"bits": 2, "units": 3})
 
 
-CASES: dict[str, dict[str, Any]] = {
-    "tournament": {},
-    "solved": {"domain": Target(near=1.0), "intensity": 0.5},
-    "goes on": {"domain": Target(near=4.0), "stop_when_solved": False},
-    "python": {"domain": HostTarget()},
-    "hill-climber": {"selection": HillClimber(), "population": 1},
-    "gradient": {"mutation": SafeMutationSum()},
-    "rescale": {"mutation": SafeMutationRescale()},
-    "graph": {"mutation": SafeMutationSum(), "compile": "graph"},
-    "one by one": {"mutation": SafeMutationSum(), "compile": "graph", "one_by_one": True},
-    "broken": {"domain": Target(near=0.0, broken_below=0.0), "intensity": 0.5},
-    "novelty": {"selection": Novelty(size=3, archive=5, archived=0.5)},
-    "map-elites": {"selection": MapElites(bounds="-4:4,-4:4,-4:4", beginners=5), "population": 27, "intensity": 1.0},
-    "recombines": {"mutation": SafeCrossover()},
-    "self": {"adaptation": Adaptation("self", 0.3)},
-    "divergence": {"adaptation": Adaptation("divergence", 0.3, 0.01)},
-    "parity": {"domain": parity()},
-    "parity, all of it": {
-        "domain": parity(),
-        "mutation": SafeCrossover(),
-        "selection": Novelty(size=3, archive=5),
-        "adaptation": Adaptation("divergence", 0.3, 0.01),
-    },
-}
+SLOW = pytest.mark.slow
+CASES: list[Any] = [
+    pytest.param({"mutation": SafeMutationSum()}, id="tournament"),
+    pytest.param({"domain": Target(near=1.0), "intensity": 0.5, "adaptation": SELF}, id="solved, self"),
+    pytest.param({"domain": HostTarget(near=0.5), "selection": NOVELTY, "stop_when_solved": False}, id="novelty"),
+    pytest.param({"selection": ELITES, "population": 27, "adaptation": DIVERGENCE}, id="map-elites, divergence"),
+    pytest.param({"mutation": SafeMutationSum(), "compile": "graph", "one_by_one": True}, id="one by one"),
+    pytest.param({"domain": parity(), "mutation": SafeCrossover(), "adaptation": DIVERGENCE}, id="parity"),
+    pytest.param({"mutation": SafeCrossover()}, id="recombines", marks=SLOW),
+    pytest.param({"selection": HillClimber(), "population": 1}, id="hill-climber", marks=SLOW),
+    pytest.param({"domain": Target(near=0.0, broken_below=0.0), "intensity": 0.5}, id="broken", marks=SLOW),
+    pytest.param({"domain": HostTarget()}, id="python", marks=SLOW),
+    pytest.param({"mutation": SafeMutationRescale()}, id="rescale", marks=SLOW),
+    pytest.param({"mutation": SafeMutationSum(), "compile": "graph"}, id="graph", marks=SLOW),
+    pytest.param({"domain": parity(), "selection": NOVELTY, "adaptation": SELF}, id="parity, novelty", marks=SLOW),
+    pytest.param({"domain": parity()}, id="parity, control", marks=SLOW),
+]
+"""The quick ones have several parts each, to be seen one by one where that is slow."""
 
 
 def shown(recorder: Recorder, run: int) -> list[dict[str, Any]]:
@@ -59,9 +57,8 @@ def shown(recorder: Recorder, run: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_one_at_a_time_is_the_lock_step(case: str) -> None:
-    options = {"domain": Target(near=0.0), "reuse": False, "seed": 5, **CASES[case]}
-    engine = make_engine(**options)
+def test_one_at_a_time_is_the_lock_step(case: dict[str, Any]) -> None:
+    engine = make_engine(**{"domain": Target(near=0.0), "reuse": False, "seed": 5, **case})
     expected, heard = evolve(engine, seed=5)
     tables = {name: table.numpy() for name, table in engine.state.tables().items()}
     steady, told, _ = drive(engine, nursery_of(engine).make, seed=5)
@@ -78,10 +75,15 @@ def test_one_at_a_time_is_the_lock_step(case: str) -> None:
     assert {line["staleness_most"] for line in told.metrics} <= {0, None}
 
 
-def test_one_run_is_the_lock_step_of_many() -> None:
-    engine = make_engine(Target(near=0.0), SafeMutationSum(), runs=5, reuse=False)
-    expected, _ = evolve(engine, runs=5)
-    alone = make_engine(Target(near=0.0), SafeMutationSum(), runs=1, reuse=False)
-    steady, _, _ = drive(alone, nursery_of(alone).make, runs=range(3, 4))
-    assert steady.results[0].champion.tobytes() == expected[3].champion.tobytes()
-    np.testing.assert_array_equal(alone.state.genomes.numpy()[0], engine.state.genomes.numpy()[3])
+@pytest.mark.parametrize("runs", [range(3, 4), range(5)])
+def test_the_number_of_runs_makes_no_difference(runs: range) -> None:
+    engine = make_engine(Target(near=0.0), SafeMutationSum(), selection=NOVELTY, runs=5, reuse=False)
+    expected, heard = evolve(engine, runs=5)
+    genomes = engine.state.genomes.numpy()
+    if len(runs) < 5:
+        engine = make_engine(Target(near=0.0), SafeMutationSum(), selection=NOVELTY, runs=len(runs), reuse=False)
+    steady, told, _ = drive(engine, nursery_of(engine).make, runs=runs)
+    np.testing.assert_array_equal(engine.state.genomes.numpy(), genomes[runs.start : runs.stop])
+    for result in steady.results:
+        assert result.champion.tobytes() == expected[result.run].champion.tobytes()
+        assert shown(told, result.run) == shown(heard, result.run)

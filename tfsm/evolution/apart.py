@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.contracts import Tensor
-from tfsm.evolution.breeding import Match, Offspring
+from tfsm.evolution.breeding import Match
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.orders import Bred, Individual, Order
 from tfsm.evolution.traced import Traced
@@ -29,7 +29,9 @@ class Lanes:
         self._engine, self._first, self._beginners = engine, first, beginners
         self._away: dict[tuple[int, int], tuple[np.float32, np.float32]] = {}
         """Strength and parent's fitness of the children that are on their way."""
-        self._diagnostics = sorted(engine.offspring.diagnostics)
+        self._diagnostics = engine.diagnostics
+        self.narrow = min(2, engine.plan.width)
+        """The narrowest batch. The least width may be less, but a batch of one is summed in another order."""
         self.compile_seconds = 0.0
         """What first calls took, nearly all of it compiling."""
 
@@ -45,22 +47,22 @@ class Lanes:
         if not batch:
             return
         some = list(batch)
-        live = tf.constant(np.arange(self._width(len(some))) < len(some))
-        key = self._lanes([bred.run for bred in some]), live, self._ints([bred.number for bred in some])
+        who = self._who([(bred.run, bred.number) for bred in some])
         genomes = self._filled([bred.genome for bred in some])
         found = [self._filled(leaves) for leaves in zip(*(bred.found for bred in some), strict=True)]
         if some[0].number < self._beginners:
-            self._timed(self._engine.settle_first, *key, genomes, *found)
+            self._timed(self._engine.settle_first, who, genomes, *found)
             return
-        strengths, rivals = zip(*(self._away.pop((bred.run, bred.number)) for bred in some), strict=True)
-        offspring = Offspring(
-            genomes=genomes,
-            strength=self._floats(strengths),
-            rivals=self._floats(rivals),
-            moved=() if self._engine.offspring.moved == () else self._floats([bred.moved for bred in some]),
-            diagnostics={name: self._floats([bred.diagnostics[name] for bred in some]) for name in self._diagnostics},
-        )
-        self._timed(self._engine.settle, *key, *tf.nest.flatten(offspring), *found)
+        told = [
+            (
+                *self._away.pop((bred.run, bred.number)),
+                bred.moved,
+                *(bred.diagnostics[name] for name in self._diagnostics),
+            )
+            for bred in some
+        ]
+        columns = tf.constant(np.array(self._fill(told), np.float32).T)
+        self._timed(self._engine.settle, who, columns, genomes, *found)
 
     def broken(self, run: int, number: int) -> Bred:
         """Return somebody who could not be made: it has no fitness, and did nothing."""
@@ -75,8 +77,7 @@ class Lanes:
         self._away = {who: kept for who, kept in self._away.items() if who[0] != run}
 
     def _matched(self, chosen: Sequence[tuple[int, int]]) -> Iterable[Order]:
-        runs, numbers = zip(*chosen, strict=True)
-        found = self._timed(self._engine.match, self._lanes(runs), self._ints(numbers), tf.constant(len(chosen)))
+        found = self._timed(self._engine.match, self._who(chosen))
         match: Match = tf.nest.map_structure(lambda x: x.numpy(), found)
         experience, *mates = (tf.nest.flatten(seen) for seen in (match.experience, *match.mates))
         for i, (run, number) in enumerate(chosen):
@@ -91,21 +92,21 @@ class Lanes:
 
     def _width(self, count: int) -> int:
         """Return the lanes of a batch: two widths are compiled, for what comes alone and for many at once."""
-        plan = self._engine.plan
-        return plan.least_width if count <= plan.least_width else plan.width
+        return self.narrow if count <= self.narrow else self._engine.plan.width
+
+    def _who(self, chosen: Sequence[tuple[int, int]]) -> Tensor:
+        """Return lanes, numbers, and which of them count: `[3, W]`."""
+        rows = self._fill([(run - self._first, number, 1) for run, number in chosen])
+        who = np.array(rows, np.int32).T
+        who[2, len(chosen) :] = 0
+        return tf.constant(who)
 
     def _filled(self, leaves: Sequence[Any]) -> Tensor:
-        """Return a batch that is filled up with its first one."""
-        return tf.constant(np.stack([*leaves, *[leaves[0]] * (self._width(len(leaves)) - len(leaves))]))
+        return tf.constant(np.stack(self._fill(leaves)))
 
-    def _lanes(self, runs: Sequence[int]) -> Tensor:
-        return self._ints([run - self._first for run in runs])
-
-    def _ints(self, numbers: Sequence[int]) -> Tensor:
-        return self._filled([np.int32(number) for number in numbers])
-
-    def _floats(self, numbers: Sequence[Any]) -> Tensor:
-        return self._filled([np.float32(number) for number in numbers])
+    def _fill(self, some: Sequence[Any]) -> list[Any]:
+        """Fill a batch up with its first one."""
+        return [*some, *[some[0]] * (self._width(len(some)) - len(some))]
 
     def _timed(self, function: Traced, *tensors: Tensor) -> Any:
         traces, began = function.traces, time.perf_counter()

@@ -63,8 +63,10 @@ class Breeder:
         # Whatever the plan: a few hundred tiny operations that would each cost more than they do.
         self.first_seeds = tf.function(self._seeded, jit_compile=True, autograph=False)
         """From runs `[W]` and numbers `[W]` to seeds `[W, 2]` by which first individuals are drawn and evaluated."""
+        # Plain Python is evaluated for this, which may be dear; TensorFlow code is traced as wide as it will be called.
+        lanes = plan.width if self.evaluate.compiled else 1
         self.template: Evaluation = self.evaluate.template(
-            tf.zeros([plan.width, network.size], network.dtype), _seeds_of(plan.width)
+            tf.zeros([lanes, network.size], network.dtype), _seeds_of(lanes)
         )
         """What an evaluation gives for one genome, as `tf.TensorSpec`s."""
 

@@ -102,10 +102,9 @@ class Engine:
         return self._reuse is not None
 
     @property
-    def offspring(self) -> Offspring:
-        """How children are told of that are settled apart: a nest with whatever for leaves."""
-        names = set(self.state.tallies) - {*TALLIES, "intensity"}
-        return Offspring(0, 0, 0, 0 if self._corrects else (), dict.fromkeys(names, 0))
+    def diagnostics(self) -> list[str]:
+        """The names of what the operator reports, in order."""
+        return [name for name in self.state.tallies if name not in (*TALLIES, "intensity")]
 
     @property
     def _corrects(self) -> bool:
@@ -192,8 +191,9 @@ class Engine:
         genomes, found = self.breeder.first(draw_seed, evaluate_seed, live)
         self._settler.first(lanes, live, number, self._view(lanes), evaluate_seed, genomes, found)
 
-    def _settled_first(self, lanes: Tensor, live: Tensor, number: Tensor, genomes: Tensor, *found: Tensor) -> None:
-        """Let first individuals, each in a lane of its own, into their populations."""
+    def _settled_first(self, who: Tensor, genomes: Tensor, *found: Tensor) -> None:
+        """Let first individuals `[W, P]`, each in a lane of its own, into their populations."""
+        lanes, number, live = _unpacked(who)
         _, evaluate_seed = self.breeder.first_seeds(self._first_run + lanes, number)
         told = tf.nest.pack_sequence_as(self.breeder.template, found)
         self._settler.first(lanes, live, number, self._view(lanes), evaluate_seed, genomes, told)
@@ -214,28 +214,33 @@ class Engine:
         )
         self._settler.children(lanes, live, view, drawn, offspring, found)
 
-    def _matched(self, lanes: Tensor, number: Tensor, real: Tensor) -> Match:
-        """Say who breeds in these lanes for the children with these numbers; the same lane may be there often."""
+    def _matched(self, who: Tensor) -> Match:
+        """Say who breeds for these children; the same lane may be there often, and those that count come first."""
+        lanes, number, live = _unpacked(who)
         drawn = self._draw(self._view(lanes), self._first_run + lanes, number)
         strength = self._strength(lanes, drawn.couple.parent, drawn.mutate_seed)
-        lanes, couple, strength = tf.nest.map_structure(lambda x: x[:real], (lanes, drawn.couple, strength))
+        lanes, couple, strength = tf.nest.map_structure(lambda x: x[live], (lanes, drawn.couple, strength))
         mates = self.state.individuals(lanes, couple.mate) if self.breeder.recombines else ()
         rivals = self._fitness(lanes, couple.parent)
         return Match(*self.state.individuals(lanes, couple.parent), mates, strength, rivals)
 
-    def _settled(self, lanes: Tensor, live: Tensor, number: Tensor, *leaves: Tensor) -> None:
+    def _settled(self, who: Tensor, told: Tensor, genomes: Tensor, *found: Tensor) -> None:
         """Let children, each in a lane of its own, into the populations as these are now, or not.
 
         Args:
-            lanes: `[W]`.
-            live: which of them count, `[W]`.
-            number: the children's, `[W]`.
-            leaves: those of `Offspring`, then those of `Evaluation`, flat.
+            who: lanes, numbers, and which of them count: `[3, W]`. Few arguments, since each takes its time.
+            told: strength, the parent's fitness, how far they moved the outputs, and diagnostics: `[3 + D, W]`.
+            genomes: `[W, P]`.
+            found: the leaves of what was found of them.
         """
+        lanes, number, live = _unpacked(who)
         view = self._view(lanes)
         drawn = self._draw(view, self._first_run + lanes, number)
-        offspring, found = tf.nest.pack_sequence_as((self.offspring, self.breeder.template), leaves)
-        self._settler.children(lanes, live, view, drawn, offspring, found)
+        strength, rivals, moved, *marks = tf.unstack(told)
+        children = Offspring(genomes, strength, rivals, moved, dict(zip(self.diagnostics, marks, strict=True)))
+        self._settler.children(
+            lanes, live, view, drawn, children, tf.nest.pack_sequence_as(self.breeder.template, found)
+        )
 
     def _children(self, lanes: Tensor, couple: Couple, seed: Tensor) -> Brood:
         """Return one individual of each run, what it saw, and a child of it."""
@@ -282,3 +287,8 @@ class Engine:
     def _drawn_parents(self, lanes: Tensor, number: Tensor) -> tuple[Couple, Tensor]:
         drawn = self._draw(self._view(lanes), self._first_run + lanes, number)
         return drawn.couple, drawn.mutate_seed
+
+
+def _unpacked(who: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    lanes, number, live = tf.unstack(who)
+    return lanes, number, tf.cast(live, tf.bool)

@@ -132,7 +132,8 @@ class Ledger:
         self.accounts[run] = Account(
             settled=settled,
             fresh=settled + len(kept.away),
-            lost=set(kept.away),
+            # A budget that is less than it was then has no use for later ones, and can be spent without them.
+            lost={number for number in kept.away if number < self._budget},
             children=kept.children,
             stale=kept.stale,
             most=kept.most,

@@ -26,10 +26,14 @@ class Reporter:
         seed: the experiment's seed, for the record.
         log_every: evaluations between two logged intervals.
         observers: who is told.
+        width: the most lanes that are logged at once; None: all that there are.
     """
 
-    def __init__(self, engine: Engine, *, seed: int, log_every: int, observers: Sequence[Observer]) -> None:
+    def __init__(
+        self, engine: Engine, *, seed: int, log_every: int, observers: Sequence[Observer], width: int | None = None
+    ) -> None:
         self._engine, self._seed, self._observers = engine, seed, observers
+        self._width = width or engine.plan.width
         self._sections = sections(engine.network.model)
         self._probes = tf.constant(probes(log_every))
         self.first = 0
@@ -142,8 +146,7 @@ class Reporter:
         return self._engine.selector.cells(tf.nest.map_structure(lambda v: v[lane].numpy(), self._engine.state.memory))
 
     def _probe(self, lanes: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        width = self._engine.plan.width
-        padded = tf.constant((lanes + lanes[:1] * width)[:width], tf.int32)
+        padded = tf.constant((lanes + lanes[:1] * self._width)[: self._width], tf.int32)
         traces, began = self._engine.probe.traces, time.perf_counter()
         divergence, sensitivity = (found.numpy() for found in self._engine.probe(padded, self._probes))
         if self._engine.probe.traces > traces:

@@ -65,7 +65,8 @@ class Steady:
         beginners = min(engine.selector.beginners, evaluations)
         self._ledger = Ledger(self._runs, beginners=beginners, budget=evaluations)
         self._lanes = Lanes(engine, self._runs.start, beginners)
-        self._reporter = Reporter(engine, seed=seed, log_every=log_every, observers=observers)
+        # Runs are logged one by one: children of all others, made for the log only, would be made for nothing.
+        self._reporter = Reporter(engine, seed=seed, log_every=log_every, observers=observers, width=self._lanes.narrow)
         self._reporter.first = self._runs.start
         self._started: set[int] = set()
         self._replay = Replay(replay) if replay else None
@@ -97,7 +98,10 @@ class Steady:
         return self._lanes.compile_seconds + self._reporter.compile_seconds
 
     def orders(self, count: int) -> list[Order]:
-        """Return the next individuals to be made, as many as that if there are so many now."""
+        """Return the next individuals to be made, as many as that if there are so many now.
+
+        A replay may settle somebody here who was held until now, and so come to its end.
+        """
         found: list[Order] = []
         while len(found) < count:
             self._catch_up()
@@ -133,7 +137,8 @@ class Steady:
     def finish_early(self) -> None:
         """Log and end all runs; whoever is on the way is forgotten."""
         self.interrupted = True
-        self._report(self._ledger.going, self._ledger.going)
+        for run in self._ledger.going:
+            self._report(run, ends=True)
         self._tell()
 
     def saved(self) -> Saved:
@@ -151,7 +156,8 @@ class Steady:
         )
 
     def _restore(self, saved: Saved) -> None:
-        restore(self._engine.state, saved.tables, [self._lane(run) for run in saved.going])
+        if saved.spent or saved.apart:
+            restore(self._engine.state, saved.tables, [self._lane(run) for run in saved.going])
         done = self._engine.state.evaluations.numpy()
         for run in saved.going:
             self._ledger.restore(run, int(done[self._lane(run)]), saved.apart.get(run, Apart()))
@@ -160,8 +166,9 @@ class Steady:
         self.results += saved.results
         self._reporter.standing |= saved.standing
         self.events = saved.events
-        spent = [run for run in self._ledger.going if self._ledger.accounts[run].settled >= self._budget]
-        self._report(spent, spent)
+        for run in self._ledger.going:
+            if self._ledger.accounts[run].settled >= self._budget:
+                self._report(run, ends=True)
 
     def _chosen(self, count: int) -> list[tuple[tuple[int, int], bool]]:
         """Choose whom to hand out without settling anybody meanwhile, and say who of them is wanted back."""
@@ -227,7 +234,7 @@ class Steady:
             if ends or (settled % self._log_every == 0 and settled > self._ledger.beginners):
                 self._lanes.settle(batch.values())
                 batch.clear()
-                self._report([one.run], [one.run] if ends else [])
+                self._report(one.run, ends=ends)
         self._lanes.settle(batch.values())
         if time.monotonic() > self._told + PROGRESS_SECONDS or self.ended:
             self._tell()
@@ -235,14 +242,11 @@ class Steady:
     def _break(self, run: int, number: int) -> None:
         self._settle([self._lanes.broken(run, number)], failed=True)
 
-    def _report(self, logged: list[int], ending: list[int]) -> None:
-        if not logged:
-            return
-        self._reporter.log(
-            [self._lane(run) for run in logged], {self._lane(run): self._ledger.interval(run) for run in logged}
-        )
-        for run in ending:
-            self.results.append(self._reporter.end(self._lane(run)))
+    def _report(self, run: int, *, ends: bool) -> None:
+        lane = self._lane(run)
+        self._reporter.log([lane], {lane: self._ledger.interval(run)})
+        if ends:
+            self.results.append(self._reporter.end(lane))
             self._ledger.end(run)
             self._lanes.forget(run)
             if self._replay is not None:
