@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,8 @@ def collect(directories: Sequence[Path]) -> list[Study]:
     methods: dict[Path, Method] = {}
     for directory in directories:
         for found, told in _run_directories(directory):
-            methods.setdefault(found.resolve(), _method(found, told))
+            # Not Path.resolve, which raises where links lead in a circle.
+            methods.setdefault(Path(os.path.realpath(found)), _method(found, told))
     kept = [method for method in methods.values() if method.outcomes]
     if not kept:
         which = ", ".join(map(str, directories))
