@@ -97,7 +97,7 @@ def test_a_last_line_that_was_never_finished_is_left_out(tmp_path: Path) -> None
         ("run.json", '{"settings": {}', "not valid JSON"),
         ("run.json", "[]", "expected an object, got list"),
         ("run.json", '{"settings": {}, "runs": []}', "no 'status'"),
-        ("run.json", '{"settings": {}, "runs": [{}], "status": "finished"}', "KeyError: 'run'"),
+        ("run.json", '{"settings": {}, "runs": [{}], "status": "finished"}', "settings.domain: field required"),
         ("metrics.jsonl", '{"run": 0\n{"run": 1}\n', "line 1: not valid JSON"),
         ("study.json", '{"members": 3}', "no list of members"),
     ],

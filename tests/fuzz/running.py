@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 from tests.fuzz.limits import within
 from tfsm.cli.main import main
+from tfsm.errors import TfsmError
 
 CODES: Final = (0, 1, 2, 130)
 SECONDS: Final = 60.0
@@ -58,6 +59,15 @@ def command(*words: str, interrupt_after: float | None = None) -> Done:
     drafts = [str(path) for path in Path().rglob("*.part*")]
     assert not drafts, f"half-written files are left: {drafts}"
     return done
+
+
+def refusal(attempt: Callable[[], object], *, default: str) -> str:
+    """Return what a user would be told if an attempt is refused; anything else that goes wrong is raised."""
+    try:
+        attempt()
+    except TfsmError as error:
+        return str(error)
+    return default
 
 
 def _run(words: Sequence[str], interrupt_after: float | None) -> Done:

@@ -19,8 +19,8 @@ NUMBERS: Final = (
     *("٣", "", "none", "true", "one", "9" * 5000, *HUGE),
 )
 STRANGE: Final = (
-    *("", " ", "-", "--", "---", "=", ",", ",,", ":", "a:b", "*", "[", "%s", "{}", "\\", "'", '"', "\n", "\t", "@", "~"),
-    *("é", "日本", "\u202e", "\x1b[31m", "\x07", "\x7f", "\udcff", "\ud83d", "🧬", "\ufeff", "a\u0301", "x" * 300, "x" * 70_000),
+    *("", " ", "-", "--", "---", "=", ",", ",,", ":", "a:b", "*", "[", "%s", "{}", "\\", "'", '"', "\n", "\t", "@"),
+    *("é", "日本", "\u202e", "\x1b[31m", "\x07", "\x7f", "\udcff", "🧬", "~", "~nobody", "x" * 300, "x" * 70_000),
 )  # fmt: skip
 TEXT: Final = st.text(st.characters(exclude_characters="\0/~", exclude_categories=["Cs"]), max_size=8).map(
     lambda text: text.replace("..", "__")
@@ -51,5 +51,7 @@ def listed(names: Sequence[str]) -> st.SearchStrategy[str]:
 NUMBER: Final = st.sampled_from(NUMBERS)
 SELECTIONS: Final = ("tournament", "hill-climber", "novelty", "map-elites", "random", "truncation", "lexicase")
 SETTING: Final = st.builds(
-    "{}={}".format, st.sampled_from(option_keys()), NUMBER | st.sampled_from([*MUTATIONS, "auto", "graph", "[1,2]", "{}"])
+    "{}={}".format,
+    st.sampled_from(option_keys()),
+    NUMBER | st.sampled_from([*MUTATIONS, "graph", "[1,2]", "~nobody"]),
 )

@@ -101,6 +101,6 @@ def _run(args: list[str] | None) -> int | str | None:
 
 
 def _words(error: OSError) -> str:
-    """Say what the system says of a name that is too long, of a directory that may not be looked into, of a full disk."""
+    """Say what the system says: of a name that is too long, of a directory that may not be looked into."""
     reason = error.strerror or str(error) or type(error).__name__
     return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"
