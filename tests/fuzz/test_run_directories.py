@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.domains.hardmaze.mazes import ROOM_FILE
+from tests.fuzz.arrays import ARRAYS, archived
 from tests.fuzz.damage import changed, damaged
+from tests.fuzz.models import members
 from tests.fuzz.profile import fuzzed
 from tests.fuzz.running import command, empty_folder
 
@@ -53,6 +55,9 @@ def damages(draw: st.DrawFn, study: Path) -> tuple[Path, bytes]:
     # Numbers are many and of one kind: damaged more rarely than the records.
     chosen = draw(st.sampled_from([file for file in files if file.suffix.startswith(".json")]) | st.sampled_from(files))
     content = (study / chosen).read_bytes()
+    if chosen.suffix == ".npz" and draw(st.booleans()):
+        tables = members(study / chosen)
+        return chosen, archived(tables | {draw(st.sampled_from(sorted(tables))): draw(ARRAYS)})
     if chosen.suffix not in (".json", ".jsonl") or draw(st.booleans()):
         return chosen, draw(damaged(content))
     if chosen.suffix == ".json":

@@ -56,7 +56,11 @@ class Past:
         kept = read_behavior(file)
         if not {"evaluations", "behavior"} <= set(kept):
             raise TfsmError(f"{file}: cannot be read: it has no evaluations, or no behavior")
-        return kept["evaluations"], kept["behavior"]
+        evaluations, behavior = kept["evaluations"], kept["behavior"]
+        numbers = all(table.dtype.kind in "fiu" for table in (evaluations, behavior))
+        if not numbers or evaluations.ndim != 1 or behavior.ndim != 3 or not 0 < len(evaluations) == len(behavior):
+            raise TfsmError(f"{file}: not what a run keeps of its populations: its tables do not go together")
+        return evaluations, behavior
 
 
 def open_run(directory: Path, *, trust: bool = False) -> Past:
