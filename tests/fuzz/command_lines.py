@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from tests.fuzz.words import DOMAINS, MUTATIONS, NUMBER, SELECTIONS, SETTING, STRANGE_WORDS, listed
 from tfsm.cli.main import app
 
+SHORT: Final = ["--evaluations", "4", "--population", "1", "--runs", "1", "--set", "engine.compile=graph"]
 SMALL: Final = {
-    "run": ["--evaluations", "4", "--population", "1", "--runs", "1", "--set", "engine.compile=graph"],
-    "compare": ["--evaluations", "3", "--population", "1", "--runs", "1", "--set", "engine.compile=graph"],
-    "sweep": ["--evaluations", "2", "--population", "1", "--runs", "1", "--set", "engine.compile=graph"],
-    "robustness": ["--perturbations", "2", "--histogram", "2"],
+    "run": SHORT,
+    "compare": [*SHORT, "--mutation", "control"],
+    "sweep": [*SHORT, "--mutation", "control", "--grid", "0.1"],
+    "robustness": ["--perturbations", "2", "--histogram", "2", "--mutation", "control"],
 }
 """What comes before all else, where whatever comes later counts: commands that are right end soon."""
 LAST: Final = {"replay": ["--save", "film.png"]}

@@ -35,7 +35,10 @@ def within(seconds: float, *, interrupt_after: float | None = None) -> Iterator[
         signal.setitimer(signal.ITIMER_REAL, interrupt_after)
         signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGALRM, ring)
+    before = {signal.SIGALRM: signal.signal(signal.SIGALRM, ring)}
+    if interrupt_after is not None:
+        # A shell lets what it starts in the background ignore Ctrl-C.
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, seconds if interrupt_after is None else interrupt_after)
     faulthandler.dump_traceback_later(2 * seconds, exit=True, file=sys.__stderr__)
     try:
@@ -43,4 +46,5 @@ def within(seconds: float, *, interrupt_after: float | None = None) -> Iterator[
     finally:
         faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

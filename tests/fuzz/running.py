@@ -80,10 +80,11 @@ def _run(words: Sequence[str], interrupt_after: float | None) -> Done:
         patch.object(sys, "argv", ["tfsm", *words]),
         redirect_stdout(out),
         redirect_stderr(err),
-        # As outside of pytest, where a warning is a line on stderr.
+        # As outside of pytest, where a warning is no error.
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("default")
+        warnings.simplefilter("ignore", DeprecationWarning)
         try:
             main(list(words))
         except SystemExit as ended:

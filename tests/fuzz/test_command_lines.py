@@ -37,7 +37,7 @@ def tried(furnished: Path, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if " ".join(name) not in SLOW], ids=" ".join)
-@fuzzed(4)
+@fuzzed(3)
 @given(data=st.data())
 def test_quick_commands(furnished: Path, name: tuple[str, ...], data: st.DataObject) -> None:
     tried(furnished, data.draw(command_lines(name)))

@@ -65,7 +65,7 @@ def tried(content: bytes, nearest: bool, *words: str) -> None:
 
 
 @pytest.mark.parametrize("words", [("config", "show"), ("config", "show", "simple-easy")], ids=" ".join)
-@fuzzed(20)
+@fuzzed(10)
 @given(content=FILES, nearest=st.booleans())
 def test_settings_are_shown_or_refused(words: tuple[str, ...], content: bytes, nearest: bool) -> None:
     tried(content, nearest, *words)
