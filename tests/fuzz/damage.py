@@ -68,19 +68,19 @@ def changed(draw: st.DrawFn, value: Any, others: st.SearchStrategy[Any] = VALUES
     for _ in range(draw(st.sampled_from([1, 1, 2, 3]))):
         places = list(_places(value))
         if not places:
-            return draw(others)
-        holder, key = draw(st.sampled_from(places))
+            return deepcopy(draw(others))
+        holder, key = places[draw(st.integers(0, len(places) - 1))]
         match draw(st.sampled_from(["other", "other", "remove", "copy", "swap"])):
             case "other":
-                holder[key] = draw(others)
+                holder[key] = deepcopy(draw(others))
             case "remove":
                 del holder[key]
             case "copy" if isinstance(holder, dict):
-                holder[draw(st.text(max_size=4))] = holder[key]
+                holder[draw(st.text(max_size=4))] = deepcopy(holder[key])
             case "copy":
-                holder.append(holder[key])
+                holder.append(deepcopy(holder[key]))
             case _:
-                other, place = draw(st.sampled_from(places))
+                other, place = places[draw(st.integers(0, len(places) - 1))]
                 holder[key], other[place] = deepcopy((other[place], holder[key]))
     return value
 
