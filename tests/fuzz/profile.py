@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 EXAMPLES: Final = "TFSM_FUZZ_EXAMPLES"
 """The environment variable that says how many, drawn anew each time."""
@@ -25,5 +25,7 @@ def fuzzed(few: int, share: float = 1.0) -> settings:
         # What is slow is told by `limits`, which knows that a first command imports TensorFlow.
         deadline=None,
         database=None,
+        # To make an example small takes hundreds of commands: worth it for somebody who hunts, not for every change.
+        phases=[Phase.generate] if wanted is None else [Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
