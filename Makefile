@@ -1,6 +1,6 @@
 # Everything sets itself up: `make demo` and `make test` need Python 3.11 to 3.13 and nothing else.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format check-types layers unit bench clean
+.PHONY: help demo test test-slow fuzz lint format check-types layers unit bench clean
 
 # The first Python on the path that is new enough; `make PYTHON=/path/to/python ...` insists on one.
 SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -57,6 +57,9 @@ unit: $(VENV)/.installed-test ## Run the tests alone
 
 test-slow: $(VENV)/.installed-test ## Run whole experiments and every combination as tests (well over an hour)
 	$(BIN)/pytest -m slow
+
+fuzz: $(VENV)/.installed-test ## Fuzz all inputs with many more examples (EXAMPLES=500 for each kind: an hour or two)
+	TFSM_FUZZ_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/pytest tests/fuzz
 
 # PyTorch's default build for Linux brings some GB of CUDA; PIP_CONSTRAINT may name another one. Where the extra cannot
 # be installed, its libraries are tried one by one: one that is not to be had here does not cost the others.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -56,7 +57,7 @@ class HardMaze(HardMazeOptions):
 
     def files(self) -> dict[str, Path]:
         """Return the maze file, if it is the user's own."""
-        return {} if self.maze is None else {"maze": Path(self.maze).expanduser()}
+        return {} if self.maze is None else {"maze": Path(os.path.expanduser(self.maze))}
 
     def network(self) -> keras.Model:
         """Return the paper's network for this task."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,20 +49,26 @@ class Maze:
 
 def read_maze(path: str | None = None) -> Maze:
     """Read a maze file; none: the paper's maze. Whether it makes sense as a place is for `breadcrumb` to say."""
-    file = PAPER if path is None else Path(path).expanduser()
+    file = PAPER if path is None else Path(os.path.expanduser(path))
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a UTF-8 text file"
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else _unreadable(error)
         raise TfsmError(f"cannot read the maze {str(file)!r}: {reason}") from None
     return _parsed(text, str(file))
+
+
+def _unreadable(error: ValueError) -> str:
+    # Python's word for a name with a zero byte in it is ValueError, too.
+    return "not a UTF-8 text file" if isinstance(error, UnicodeDecodeError) else str(error)
 
 
 @cache
 def _parsed(text: str, source: str) -> Maze:
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    # ValueError: syntax errors, and integers of thousands of digits; RecursionError: brackets of brackets
+    except (ValueError, RecursionError) as error:
         raise TfsmError(f"{source}: {error}") from None
     lines = lines_of(text)
     known = (*_REQUIRED, *_OPTIONAL)
@@ -112,7 +118,7 @@ def _numbers(value: Any, count: int) -> bool:
         isinstance(value, list)
         and len(value) == count
         # Beyond a million, floats of the robot's own world would be too coarse.
-        and all(type(x) in (int, float) and math.isfinite(x) and abs(x) <= 1e6 for x in value)
+        and all(type(x) in (int, float) and abs(x) <= 1e6 for x in value)
     )
 
 
@@ -121,7 +127,10 @@ def _noun(key: str, *index: int) -> str:
 
 
 def _short(value: Any) -> str:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # of hexadecimal digits Python reads any number, and refuses to write it in decimal ones
+        return "a number of thousands of digits"
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,17 +84,22 @@ def read_layout(file: str | None, steps: int | None = None) -> Layout:
         file: where it is.
         steps: moves within which it has to be solvable, if that matters.
     """
-    path = DEFAULT if file is None else SHIPPED.get(file) or Path(file).expanduser()
+    path = DEFAULT if file is None else SHIPPED.get(file) or Path(os.path.expanduser(file))
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a UTF-8 text file"
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else _unreadable(error)
         raise TfsmError(f"cannot read the maze {str(path)!r}: {reason}") from None
     layout = _parsed(text, str(path))
     needed = len(layout.walk()) - 1
     if steps is not None and needed > steps:
         raise TfsmError(f"{path}: walking the whole path takes {needed} moves, and an episode has {steps}")
     return layout
+
+
+def _unreadable(error: ValueError) -> str:
+    # Python's word for a name with a zero byte in it is ValueError, too.
+    return "not a UTF-8 text file" if isinstance(error, UnicodeDecodeError) else str(error)
 
 
 @cache

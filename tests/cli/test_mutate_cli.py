@@ -113,7 +113,12 @@ def test_a_child_that_cannot_be_reached_is_told(here: Path) -> None:
 
 def lying(shape: tuple[int, ...]) -> bytes:
     """Return an array's header with nothing behind it."""
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return headed(f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}")
+
+
+def headed(text: str) -> bytes:
+    """Return a header that says something, with nothing behind it."""
+    header = text.ljust(117) + "\n"
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
 
 
@@ -128,6 +133,13 @@ def wrong_experiences() -> dict[str, tuple[Any, str]]:
         "petabytes": (lying((10**9, 10**6)), "takes 4,000,000,000,000,000 bytes, and 2,147,483,648 are the most"),
         "a lie": (lying((1000, 3)), "claims the shape (1000, 3), 12,000 bytes, but holds"),
         "cut": (b"\x93NUMPY", "not an array as NumPy writes it"),
+        "an unfinished header": (headed("{'descr': '<f4', 'shape': ("), "not an array as NumPy writes it"),
+        "a header that is no expression": (headed("}"), "not an array as NumPy writes it"),
+        "a header with a zero byte": (headed("{\0}"), "not an array as NumPy writes it"),
+        "a header that unpacks nothing": (
+            headed("{'descr': 3, 'fortran_order': 0, 'shape': 5}"),
+            "not an array as NumPy",
+        ),
         "junk": (b"junk", "not an array as NumPy writes it"),
     }
 
@@ -150,7 +162,15 @@ def test_a_bad_archive_of_arrays_is_told(here: Path) -> None:
     np.savez("objects.npz", a=X, b=np.array([None], object))
     np.savez("one.npz", whatever=X)
     (here / "junk.npz").write_bytes(b"junk")
-    for file, words in (("objects.npz", "b.npy: the experience must be numbers"), ("junk.npz", "cannot be read")):
+    np.savez_compressed("torn.npz", a=X)
+    torn = bytearray((here / "torn.npz").read_bytes())
+    torn[40:120] = bytes(80)  # within what is compressed, which is zlib's to complain about
+    (here / "torn.npz").write_bytes(torn)
+    for file, words in (
+        ("objects.npz", "b.npy: the experience must be numbers"),
+        ("junk.npz", "cannot be read"),
+        ("torn.npz", "a.npy: not an array as NumPy writes it"),
+    ):
         done = run("sensitivity", "m.keras", "--experience", file)
         assert done.code == 2
         assert words in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,14 +98,41 @@ def test_a_last_line_that_was_never_finished_is_left_out(tmp_path: Path) -> None
         ("run.json", '{"settings": {}', "not valid JSON"),
         ("run.json", "[]", "expected an object, got list"),
         ("run.json", '{"settings": {}, "runs": []}', "no 'status'"),
-        ("run.json", '{"settings": {}, "runs": [{}], "status": "finished"}', "KeyError: 'run'"),
+        ("run.json", '{"settings": {}, "runs": [{}], "status": "finished"}', "settings.domain: field required"),
         ("metrics.jsonl", '{"run": 0\n{"run": 1}\n', "line 1: not valid JSON"),
         ("study.json", '{"members": 3}', "no list of members"),
+        ("study.json", '{"members": [{"name": [], "directory": "x"}]}', "members.0.name: input should be a valid str"),
+        ("study.json", '{"members": [], "commands": [[[]]]}', "commands.0.0: input should be a valid string"),
+        ("metrics.jsonl", "null\n", "metrics.jsonl, line 1: not what a run logs: input should be a valid dict"),
+        ("metrics.jsonl", '{"run": [], "evaluations": 1, "best_fitness": 1}\n', "line 1: .*: run: input should be"),
+        ("metrics.jsonl", '{"run": 0, "evaluations": 1e40, "best_fitness": 1}\n', "line 1: .*: evaluations: "),
+        ("metrics.jsonl", "[" * 100_000 + "\n", "not valid JSON: nested without end"),
     ],
 )
 def test_what_is_damaged_is_named(file: str, text: str, message: str, tmp_path: Path) -> None:
     directory = write_run(tmp_path / "r")
     (directory / file).write_text(text)
+    with pytest.raises(TfsmError, match=message):
+        collect([directory])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"runs": [None]}, "run.json: not the record of a run: runs.0: input should be a valid dict"),
+        ({"runs": [{"run": 0, "solved": True, "evaluations": 2**63, "best_fitness": 1}]}, "runs.0.evaluations: "),
+        ({"runs": [{"run": 0, "solved": "no", "evaluations": 1, "best_fitness": 1}]}, "runs.0.solved: "),
+        ({"runs": [{"run": 0, "solved": True, "evaluations": 1, "best_fitness": "high"}]}, "runs.0.best_fitness: "),
+        ({"settings": {"domain": 3, "mutation": "control", "evaluations": 5}}, "settings.domain: "),
+        ({"started": 7}, "started: "),
+        ({"command": [1]}, "command.0: "),
+        ({"inputs": []}, "inputs: "),
+    ],
+)
+def test_what_no_run_would_have_written_is_named(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "r")
+    record = json.loads((directory / "run.json").read_text())
+    (directory / "run.json").write_text(json.dumps(record | change))
     with pytest.raises(TfsmError, match=message):
         collect([directory])
 

@@ -103,6 +103,12 @@ def test_syntax_errors_have_a_line_and_a_column(tmp_path: Path) -> None:
     assert "line 2, column 8" in message
 
 
+def test_a_number_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    message = error_in(tmp_path, f"[run]\nruns = 0x{'f' * 5000}\n")
+
+    assert message == f"{tmp_path / 'tfsm.toml'}: a whole number of more than 1024 bits"
+
+
 def test_a_config_that_is_missing_or_a_directory_is_told(tmp_path: Path) -> None:
     assert error_in(tmp_path, config=Path("none.toml")) == f"{tmp_path / 'none.toml'}: no such file"
     assert error_in(tmp_path, config=tmp_path) == f"{tmp_path}: is a directory, expected a TOML file"

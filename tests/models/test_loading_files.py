@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import zipfile
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.models.tampering import Config, refused, with_config, with_members, with_more, with_weights, without
+from tfsm.errors import TfsmError
 from tfsm.models.loading import load_model
 from tfsm.models.untrusted import archive, size
 
@@ -222,3 +224,12 @@ def test_what_is_quoted_cannot_command_a_terminal(tmp_path: Path, monkeypatch: p
     assert "\x1b" not in said
     assert len(said) < 500
     assert "\\x1b[2J" in said
+    said = refused(with_config(file, lookup("Dense", **{"\x1b[2J": "../up"})), monkeypatch)
+    assert "'\\x1b[2J' = '../up'" in said
+
+
+def test_what_keras_quotes_cannot_command_a_terminal(tmp_path: Path) -> None:
+    file = with_config(tmp_path / "model.keras", lambda layers: layers[1].update(class_name="\x1b[2J", module=None))
+    with pytest.raises(TfsmError, match=re.escape("\\x1b[2J")) as caught:
+        load_model(file)
+    assert str(caught.value).isprintable()

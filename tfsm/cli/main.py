@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated, Final, NoReturn
@@ -68,6 +69,9 @@ def tfsm(
 
 def main(args: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A path may have bytes in its name that are no text: they are shown as they can be, as on stderr.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _run(args)
         sys.stdout.flush()
@@ -88,4 +92,15 @@ def _run(args: list[str] | None) -> int | str | None:
     except TfsmError as error:
         say(f"error: {error}")
         return USER_ERROR
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        say(f"error: {_words(error)}")
+        return USER_ERROR
     return 0
+
+
+def _words(error: OSError) -> str:
+    """Say what the system says: of a name that is too long, of a directory that may not be looked into."""
+    reason = error.strerror or str(error) or type(error).__name__
+    return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"

@@ -42,14 +42,14 @@ def robustness(
 ) -> None:
     """Perturb every evolved solution by every operator, and tell how much of its performance is left."""
     from tfsm.cli.tensorflow import import_quietly
-    from tfsm.experiments.record import read_record, read_study
+    from tfsm.experiments.checked import checked_record, checked_study
 
     plugins = context(ctx, disable_plugin).plugins()
     names = mutations_of(plugins, mutation)
     if (directory / "study.json").is_file():
-        read_study(directory)
+        checked_study(directory)
     else:
-        read_record(directory)  # a mistake is told before TensorFlow has started
+        checked_record(directory)  # a mistake is told before TensorFlow has started
 
     from rich.progress import Progress
 

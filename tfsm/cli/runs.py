@@ -76,16 +76,17 @@ def show(
     json: Json = False,
 ) -> None:
     """Show what a run directory or study tells of itself."""
+    from tfsm.experiments.checked import checked_record, checked_study
     from tfsm.experiments.collect import collect
     from tfsm.experiments.inventory import describe, is_ours
-    from tfsm.experiments.record import RECORD, STUDY, read_record, read_study
+    from tfsm.experiments.record import RECORD, STUDY
 
     if not is_ours(directory):
         raise TfsmError(f"{directory}: neither a run directory nor a study")
     told = describe(directory)
     if told.problem:
         raise TfsmError(told.problem)
-    record = read_study(directory) if (directory / STUDY).is_file() else read_record(directory)
+    record = checked_study(directory) if (directory / STUDY).is_file() else checked_record(directory)
     if json:
         print_json(record | {"directory": directory})
         return

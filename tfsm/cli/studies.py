@@ -84,8 +84,12 @@ def study(
     from tfsm.cli.interrupt import Interrupt
     from tfsm.cli.progress import progress_of
     from tfsm.cli.tensorflow import import_quietly
+    from tfsm.experiments.checked import checked_study
+    from tfsm.experiments.record import STUDY
 
     count = len(experiments)
+    if out is not None and (out / STUDY).is_file():
+        checked_study(out)  # a damaged one cannot be gone on with, and that is told before TensorFlow has started
 
     with Interrupt() as interrupt:
         import_quietly()

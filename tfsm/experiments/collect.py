@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tfsm.errors import TfsmError
+from tfsm.experiments.checked import checked_metrics, checked_record, checked_study
 from tfsm.experiments.outcomes import Method, Outcome, Study
-from tfsm.experiments.record import RECORD, STUDY, read_metrics, read_record, read_study
+from tfsm.experiments.record import RECORD, STUDY
 
 
 def collect(directories: Sequence[Path], *, strict: bool = True) -> list[Study]:
@@ -23,7 +25,8 @@ def collect(directories: Sequence[Path], *, strict: bool = True) -> list[Study]:
     methods: dict[Path, Method] = {}
     for directory in directories:
         for found, told in _run_directories(directory):
-            methods.setdefault(found.resolve(), _method(found, told))
+            # Not Path.resolve, which raises where links lead in a circle.
+            methods.setdefault(Path(os.path.realpath(found)), _method(found, told))
     kept = [method for method in methods.values() if method.outcomes]
     if not kept and strict:
         which = ", ".join(map(str, directories))
@@ -37,7 +40,7 @@ def collect(directories: Sequence[Path], *, strict: bool = True) -> list[Study]:
 def _run_directories(directory: Path) -> list[tuple[Path, dict[str, Any]]]:
     """Return run directories, and what the study that each belongs to tells of it."""
     if (directory / STUDY).is_file():
-        study = read_study(directory)
+        study = checked_study(directory)
         there = [(directory / member["directory"], {**study, "name": member["name"]}) for member in study["members"]]
         return [(path, told) for path, told in there if (path / RECORD).is_file()]
     if not (directory / RECORD).is_file() and directory.is_dir():
@@ -48,21 +51,15 @@ def _run_directories(directory: Path) -> list[tuple[Path, dict[str, Any]]]:
 
 
 def _method(directory: Path, told: Mapping[str, Any]) -> Method:
-    record = read_record(directory)
+    record = checked_record(directory)
     settings = record["settings"]
     if told.get("scale", 1.0) != 1.0:
         record["scale"] = told["scale"]
-    try:
-        outcomes = tuple(
-            Outcome(int(run["run"]), bool(run["solved"]), int(run["evaluations"]), run["best_fitness"])
-            for run in record["runs"]
-        )
-        budget = int(settings["evaluations"])
-        name = str(told.get("name", settings["mutation"]))
-        metrics = tuple(read_metrics(directory))
-    except (KeyError, TypeError, ValueError) as error:
-        raise TfsmError(f"{directory}: not the record of a run: {type(error).__name__}: {error}") from None
-    return Method(name, outcomes, budget, metrics, settings, record, directory)
+    outcomes = tuple(
+        Outcome(run["run"], run["solved"], run["evaluations"], run["best_fitness"]) for run in record["runs"]
+    )
+    name = str(told.get("name", settings["mutation"]))
+    return Method(name, outcomes, settings["evaluations"], checked_metrics(directory), settings, record, directory)
 
 
 def _told_apart(methods: Sequence[Method]) -> tuple[Method, ...]:

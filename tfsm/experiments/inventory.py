@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tfsm.errors import TfsmError
+from tfsm.experiments.checked import checked_record, checked_study
 from tfsm.experiments.locking import LOCK, is_held
-from tfsm.experiments.record import METRICS, ORDER, RECORD, STUDY, read_record, read_study
+from tfsm.experiments.record import METRICS, ORDER, RECORD, STUDY
 
 OWN: Final = {
     LOCK,
@@ -68,9 +69,9 @@ def describe(directory: Path) -> Listed:
     try:
         if (directory / STUDY).is_file():
             return _study(directory, size)
-        record = read_record(directory)
+        record = checked_record(directory)
         return Listed(directory, "run", *_told(record, directory), str(record.get("started") or ""), size)
-    except (TfsmError, KeyError, TypeError, ValueError) as error:
+    except TfsmError as error:
         return Listed(directory, "damaged", "-", (), "damaged", 0, 0, 0, "", size, str(error))
 
 
@@ -80,8 +81,9 @@ def remove(directory: Path, *, force: bool) -> None:
         raise TfsmError(f"{directory}: neither a run directory nor a study, so it is not removed")
     if is_held(directory) and not force:
         raise TfsmError(f"{directory}: a process is at work in it; --force removes it all the same")
-    strange = sorted(str(path.relative_to(directory)) for path in _strange(directory))
-    if strange and not force:
+    # A record that cannot be read does not tell what belongs to it; whoever insists need not know.
+    strange = [] if force else sorted(str(path.relative_to(directory)) for path in _strange(directory))
+    if strange:
         raise TfsmError(
             f"{directory}: holds what tfsm did not write ({', '.join(strange[:3])}); --force removes it, too"
         )
@@ -116,21 +118,21 @@ def status_of(record: Mapping[str, Any], directory: Path) -> str:
 
 def _told(record: dict[str, Any], directory: Path) -> tuple[str, tuple[str, ...], str, int, int, int]:
     settings = record["settings"]
-    solved = sum(bool(run["solved"]) for run in record["runs"])
+    solved = sum(run["solved"] for run in record["runs"])
     return (
         str(settings["domain"]),
         (str(settings["mutation"]),),
         status_of(record, directory),
         solved,
-        int(settings["runs"]),
-        int(settings["evaluations"]),
+        settings.get("runs", len(record["runs"])),
+        settings["evaluations"],
     )
 
 
 def _study(directory: Path, size: int) -> Listed:
-    record = read_study(directory)
+    record = checked_study(directory)
     members = [directory / member["directory"] for member in record["members"]]
-    told = [_told(read_record(path), path) for path in members if (path / RECORD).is_file()]
+    told = [_told(checked_record(path), path) for path in members if (path / RECORD).is_file()]
     return Listed(
         directory,
         str(record.get("kind", "study")),
@@ -147,7 +149,7 @@ def _study(directory: Path, size: int) -> Listed:
 
 def _strange(directory: Path) -> Iterator[Path]:
     members = (
-        {directory / m["directory"] for m in read_study(directory)["members"]}
+        {directory / m["directory"] for m in checked_study(directory)["members"]}
         if (directory / STUDY).is_file()
         else set()
     )

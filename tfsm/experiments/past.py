@@ -11,11 +11,14 @@ import numpy as np
 
 from tfsm.errors import TfsmError
 from tfsm.experiments.behavior import read_behavior
+from tfsm.experiments.checked import checked_record
 from tfsm.experiments.directory import champion_file
-from tfsm.experiments.record import RECORD, behavior_file, read_record
+from tfsm.experiments.record import RECORD, behavior_file
 from tfsm.experiments.resume import as_kept
 from tfsm.experiments.settings import Settings
+from tfsm.experiments.settings.run_options import RUN_KEYS, RunOptions
 from tfsm.models.loading import load_model
+from tfsm.options import validate
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,11 @@ class Past:
         kept = read_behavior(file)
         if not {"evaluations", "behavior"} <= set(kept):
             raise TfsmError(f"{file}: cannot be read: it has no evaluations, or no behavior")
-        return kept["evaluations"], kept["behavior"]
+        evaluations, behavior = kept["evaluations"], kept["behavior"]
+        numbers = all(table.dtype.kind in "fiu" for table in (evaluations, behavior))
+        if not numbers or evaluations.ndim != 1 or behavior.ndim != 3 or not 0 < len(evaluations) == len(behavior):
+            raise TfsmError(f"{file}: not what a run keeps of its populations: its tables do not go together")
+        return evaluations, behavior
 
 
 def open_run(directory: Path, *, trust: bool = False) -> Past:
@@ -64,18 +71,25 @@ def open_run(directory: Path, *, trust: bool = False) -> Past:
         directory: the directory.
         trust: whether to load its champions whatever is in their files.
     """
-    record = read_record(directory)
+    record = checked_record(directory)
     try:
-        known = {field.name for field in fields(Settings)}
-        settings = Settings(**{key: value for key, value in record["settings"].items() if key in known})
-        settings = as_kept(settings, directory)
+        settings = as_kept(_settings(record["settings"], f"{directory / RECORD}: settings:"), directory)
         past = Past(directory, settings, bool(record["plan"]["jit"]), tuple(record["runs"]), trust)
-        ended = [(run["run"], run["solved"], run["best_fitness"]) for run in past.runs]
     except (KeyError, TypeError) as error:
         raise TfsmError(f"{directory / RECORD}: not the record of a run: {type(error).__name__}: {error}") from None
-    if not ended:
+    if not past.runs:
         raise TfsmError(f"{directory}: none of its runs has ended (it says {record.get('status')!r})")
     return past
+
+
+def _settings(told: dict[str, Any], where: str) -> Settings:
+    """Return settings as a run had them; a value that no run could have is an error that names it."""
+    given = {field.name: told[field.name] for field in fields(Settings) if field.name in told}
+    for key, value in given.items():
+        if key.endswith("_options") and not isinstance(value, dict):
+            raise TfsmError(f"{where} {key}: expected a table of options")
+    own = validate(RunOptions, {key: value for key, value in given.items() if key in RUN_KEYS}, where=where)
+    return Settings(**(given | own))
 
 
 def _number(fitness: float | None) -> float:

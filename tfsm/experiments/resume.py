@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tfsm.errors import TfsmError
+from tfsm.experiments.checked import checked_record
 from tfsm.experiments.identity import LARGER, different
 from tfsm.experiments.record import RECORD, read_record
 from tfsm.experiments.settings import EngineOptions, Resolved, RunOptions, Settings
@@ -27,7 +28,7 @@ def reopened(plugins: Plugins, directory: Path, overrides: Mapping[str, object])
         directory: the run directory.
         overrides: settings by name, from flags; None where a flag was not given.
     """
-    record = read_record(directory)
+    record = checked_record(directory)
     ready_made = [kind for kind in record.get("objects", {}) if kind != "model"]
     if ready_made:
         raise TfsmError(

@@ -12,6 +12,7 @@ import numpy as np
 from tfsm.errors import TfsmError
 from tfsm.models.untrusted.arrays import read_header
 from tfsm.models.untrusted.limits import MOST_BYTES
+from tfsm.models.untrusted.refusal import reason
 
 UNNAMED: Final = re.compile(r"arr_(\d+)")
 """What `np.savez` calls arrays that were given no name."""
@@ -39,8 +40,10 @@ def read_experience(path: str | Path) -> Any:
             return _arranged({name: arrays[name] for name in arrays.files})
     except FileNotFoundError:
         raise TfsmError(f"{file}: no such file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise TfsmError(f"{file}: cannot be read: {error}") from None
+    except TfsmError:
+        raise
+    except Exception as error:  # what a broken file makes NumPy, zipfile and zlib raise is of many kinds
+        raise TfsmError(f"{file}: cannot be read: {reason(error)}") from None
 
 
 def _check(stream: IO[bytes], name: str, held: int) -> int:

@@ -44,6 +44,10 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
         ("[80, 50]", "[80, nan]", "line 6: goal must be two numbers"),
         ("[80, 50]", "[80, 2e6]", "line 6: goal must be two numbers"),
         ("[80, 50]", "[80, true]", "line 6: goal must be two numbers"),
+        ("[80, 50]", f"[80, {'9' * 400}]", "line 6: goal must be two numbers"),
+        ("[80, 50]", f"[80, {'9' * 5000}]", "my.toml: Exceeds the limit"),
+        ("[80, 50]", f"[80, 0x{'f' * 5000}]", "line 6: goal must be two numbers.* got a number of thousands of digits"),
+        ("[80, 50]", "[" * 5000, "my.toml: maximum recursion depth"),
         ("steps = 20", "steps = 0", "line 2: steps must be a whole number from 1 to 100,000, got 0"),
         ("steps = 20", "steps = 2.5", "line 2: steps must be a whole number"),
         ("steps = 20", "steps = true", "line 2: steps must be a whole number"),
@@ -75,10 +79,15 @@ def test_no_walls_at_all(tmp_path: Path) -> None:
         HardMaze(maze=file)
 
 
-@pytest.mark.parametrize("name", ["missing.toml", "."])
+@pytest.mark.parametrize("name", ["missing.toml", ".", "zero\0byte", "y" * 300])
 def test_what_cannot_be_read_is_said(tmp_path: Path, name: str) -> None:
     with pytest.raises(TfsmError, match="cannot read the maze"):
         read_maze(str(tmp_path / name))
+
+
+def test_a_home_that_nobody_has() -> None:
+    with pytest.raises(TfsmError, match="cannot read the maze '~nobody-of-this-name/my"):
+        read_maze("~nobody-of-this-name/my.toml")
 
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:

@@ -87,6 +87,9 @@ def test_a_maze_too_long_for_an_episode_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_text_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TfsmError, match=r"cannot read the maze '.*nowhere': No such file"):
         read_layout(str(tmp_path / "nowhere"))
+    for name in ("zero\0byte", "~nobody-of-this-name", "y" * 300):
+        with pytest.raises(TfsmError, match="cannot read the maze"):
+            read_layout(name)
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TfsmError, match="not a UTF-8 text file"):
         read_layout(str(tmp_path / "bytes"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -72,9 +73,35 @@ def test_without_an_archive_there_is_nothing_to_draw_and_nothing_is_missed(tmp_p
     assert archive_of(replace(method("control", [None]), directory=tmp_path)) is None
 
 
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"cells": np.zeros((5, 2))},
+        {"cells": np.zeros((5, 2)), "fitness": np.zeros((2, 4)), "names": ["x", "y"]},
+        {"cells": np.zeros((5, 2)), "fitness": np.zeros(5), "names": ["x", "y"]},
+        {"cells": np.zeros((5, 2)), "fitness": np.zeros((2, 5)), "names": "x"},
+        {"cells": np.array([["a", "b"]] * 5), "fitness": np.zeros((2, 5)), "names": ["x", "y"]},
+        {"cells": np.zeros((5, 2)), "fitness": np.zeros((0, 5)), "names": ["x", "y"]},
+    ],
+    ids=["no fitness", "fewer fitnesses", "no intervals", "one name", "words", "no interval"],
+)
+def test_tables_that_do_not_go_together_are_told(tables: dict[str, Any], tmp_path: Path) -> None:
+    file = behavior_file(tmp_path, 0)
+    file.parent.mkdir()
+    np.savez(file, **tables)
+    with pytest.raises(TfsmError, match=r"run-000.npz: not what a run keeps of its populations"):
+        archive_of(replace(method("control", [None]), directory=tmp_path))
+
+
 def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     file = behavior_file(tmp_path, 0)
     file.parent.mkdir()
     file.write_bytes(b"PK\x03\x04 torn")
     with pytest.raises(TfsmError, match=r"run-000.npz: cannot be read"):
+        archive_of(replace(method("control", [None]), directory=tmp_path))
+    np.savez_compressed(file, cells=np.random.default_rng(0).normal(size=(50, 2)))
+    torn = bytearray(file.read_bytes())
+    torn[200:300] = bytes(100)  # within what is compressed, which is zlib's to complain about
+    file.write_bytes(torn)
+    with pytest.raises(TfsmError, match=r"run-000.npz: cells.npy: not an array"):
         archive_of(replace(method("control", [None]), directory=tmp_path))

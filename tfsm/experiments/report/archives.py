@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
+from tfsm.errors import TfsmError
 from tfsm.experiments.behavior import read_behavior
 from tfsm.experiments.outcomes import Method
 from tfsm.experiments.record import behavior_file
@@ -56,9 +59,19 @@ def _read(method: Method, run: int) -> Archive | None:
     if file is None or not file.is_file():
         return None
     kept = read_behavior(file)
-    if "cells" not in kept or kept["cells"].shape[-1] != 2:
+    cells = kept.get("cells", np.zeros(0))
+    if cells.ndim != 2 or cells.shape[-1] != 2:
         return None
-    cells, fitness, names = kept["cells"], kept["fitness"][-1], tuple(map(str, kept["names"]))
+    _check(file, cells, kept)
+    fitness, names = kept["fitness"][-1], tuple(map(str, kept["names"]))
     used = np.isfinite(cells).all(axis=1)
     archive = Archive(run, cells[used].astype(np.float64), fitness[used], names)
     return archive if archive.filled.any() else None
+
+
+def _check(file: Path, cells: np.ndarray, kept: Mapping[str, np.ndarray]) -> None:
+    fitness, names = (kept.get(name, np.zeros(0)) for name in ("fitness", "names"))
+    numbers = all(table.dtype.kind in "fiu" for table in (cells, fitness))
+    fits = fitness.ndim == 2 and len(fitness) > 0 and fitness.shape[1] == len(cells) and names.shape == (2,)
+    if not (numbers and fits):
+        raise TfsmError(f"{file}: not what a run keeps of its populations: its tables do not go together")

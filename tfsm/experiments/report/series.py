@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -136,4 +136,5 @@ def _row(value: object, length: int) -> list[float] | None:
 def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if isfinite(value) else None
+    # A whole number may be too large for a float.
+    return float(value) if abs(value) <= sys.float_info.max else None

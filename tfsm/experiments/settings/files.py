@@ -16,6 +16,7 @@ from tfsm.errors import TfsmError
 
 FILE_NAME: Final = "tfsm.toml"
 _DEEPEST: Final = 20
+_MOST_BITS: Final = 1024
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -115,14 +116,17 @@ def _tables(path: Path) -> dict[str, Any]:
     # ValueError: syntax errors, and integers of thousands of digits; RecursionError: brackets of brackets
     except (ValueError, RecursionError) as error:
         raise TfsmError(f"{path}: not valid TOML: {error}") from error
-    _reject_depth(path, tables)
+    _reject_excess(path, tables)
     return tables
 
 
-def _reject_depth(path: Path, tables: Mapping[str, Any]) -> None:
-    """Turn away what would exhaust the stack of whoever prints or compares it: a.a.a.a.a..."""
+def _reject_excess(path: Path, tables: Mapping[str, Any]) -> None:
+    """Turn away what would exhaust the stack of whoever prints or compares it, a.a.a.a.a..., or cannot be printed."""
     level: list[Any] = [tables]
     for _ in range(_DEEPEST):
+        # Of hexadecimal digits Python reads any number, and refuses to write it in decimal ones.
+        if any(isinstance(value, int) and value.bit_length() > _MOST_BITS for value in level):
+            raise TfsmError(f"{path}: a whole number of more than {_MOST_BITS} bits")
         level = [
             item
             for value in level

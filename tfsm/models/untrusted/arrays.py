@@ -11,7 +11,7 @@ import numpy as np
 
 from tfsm.errors import TfsmError
 from tfsm.models.untrusted.limits import MOST_BYTES
-from tfsm.models.untrusted.refusal import RefusedError
+from tfsm.models.untrusted.refusal import RefusedError, reason
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ def read_header(stream: IO[bytes], name: str) -> Header:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)
-    except (ValueError, EOFError) as error:
-        raise TfsmError(f"{name}: not an array as NumPy writes it ({error})") from None
+    except Exception as error:  # a header is a Python expression: what is wrong with one is of many kinds
+        raise TfsmError(f"{name}: not an array as NumPy writes it ({reason(error)})") from None
     if any(length < 0 for length in shape):
         raise TfsmError(f"{name}: not an array as NumPy writes it (shape {shape})")
     return Header(shape, dtype)

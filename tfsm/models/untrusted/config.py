@@ -69,10 +69,18 @@ def _objects(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _check_text(key: str, text: str) -> None:
     if key in PATHS:
         raise RefusedError(
-            f"{key} = {shown(text)}", "it is read as a file or an address, which brings what lies there into the model"
+            f"{_key(key)} = {shown(text)}",
+            "it is read as a file or an address, which brings what lies there into the model",
         )
     if leaves_its_folder(text):
-        raise RefusedError(f"{key} = {shown(text)}", "a path or an address outside of the model's file could be read")
+        raise RefusedError(
+            f"{_key(key)} = {shown(text)}", "a path or an address outside of the model's file could be read"
+        )
+
+
+def _key(key: str) -> str:
+    # A setting's name is the file's choice, too.
+    return key if key.isidentifier() else shown(key)
 
 
 def _check_code(node: dict[str, Any]) -> None:

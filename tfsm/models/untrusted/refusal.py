@@ -28,5 +28,6 @@ def shown(text: object) -> str:
 
 
 def reason(error: BaseException, width: int = 500) -> str:
-    """Return another library's message as one line."""
-    return shorten(str(error) or type(error).__name__, width, placeholder=" ...")
+    """Return another library's message as one line; it may quote the file, and so what a terminal would obey."""
+    words = shorten(str(error) or type(error).__name__, width, placeholder=" ...")
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
