@@ -1,0 +1,159 @@
+"""Work done by workers: the same results as here, and a recorded order where it is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfsm
+from tests.helpers.domains import HostTarget
+from tfsm.evolution.records import Progress
+from tfsm.experiments.places.where import Where, where, where_before
+from tfsm.experiments.settings import Settings
+from tfsm.experiments.together import Together
+
+SMALL: dict[str, Any] = {
+    "mutation": "control",
+    "population": 6,
+    "size": 3,
+    "log_every": 20,
+    "intensity": 0.1,
+    "init": "normal",
+    "init_scale": 1.0,
+}
+OUT_OF_STEP = ("staleness", "staleness_most", "failed")
+
+
+def evolved(out: Path, domain: Any = None, **given: Any) -> tfsm.Result:
+    return tfsm.evolve(domain or HostTarget(near=0.001), out=out, **SMALL | given)
+
+
+def lines(directory: Path) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key not in OUT_OF_STEP} for line in found]
+
+
+def assert_same(found: tfsm.Result, wanted: tfsm.Result) -> None:
+    assert [run.summary() for run in found.runs] == [run.summary() for run in wanted.runs]
+    for own, other in zip(found.runs, wanted.runs, strict=True):
+        np.testing.assert_array_equal(own.champion, other.champion)
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> tfsm.Result:
+    return evolved(tmp_path_factory.mktemp("here") / "run", runs=3, evaluations=150)
+
+
+def test_groups_of_runs_in_other_processes_come_out_the_same(here: tfsm.Result, tmp_path: Path) -> None:
+    there = evolved(tmp_path / "run", runs=3, evaluations=150, backend="processes", workers=2)
+    assert_same(there, here)
+    assert here.directory is not None
+    assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == (here.directory / "metrics.jsonl").read_bytes()
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["plan"]["place"] == {"backend": "processes", "workers": 2, "address": None, "grain": "runs"}
+    assert there.evaluated == sum(line["evaluations"] for line in last_lines(tmp_path / "run"))
+
+
+def last_lines(directory: Path) -> list[dict[str, Any]]:
+    return list({line["run"]: line for line in lines(directory)}.values())
+
+
+def test_what_was_begun_here_goes_on_there_and_the_other_way_round(here: tfsm.Result, tmp_path: Path) -> None:
+    evolved(tmp_path / "a", runs=3, evaluations=90)
+    assert_same(evolved(tmp_path / "a", runs=3, evaluations=150, resume=True, backend="processes", workers=1), here)
+    evolved(tmp_path / "b", runs=3, evaluations=70, backend="processes", workers=2)
+    assert_same(evolved(tmp_path / "b", runs=3, evaluations=150, resume=True), here)
+    assert here.directory is not None
+    for name in "ab":
+        assert (tmp_path / name / "metrics.jsonl").read_bytes() == (here.directory / "metrics.jsonl").read_bytes()
+
+
+def test_child_by_child_with_one_worker_is_the_run_that_it_is_here(tmp_path: Path) -> None:
+    here = evolved(tmp_path / "here", runs=1, evaluations=100)
+    there = evolved(tmp_path / "there", runs=1, evaluations=100, grain="children", workers=1)
+    assert_same(there, here)
+    assert lines(tmp_path / "there") == lines(tmp_path / "here")
+
+
+def test_a_recorded_order_gives_the_same_run_whatever_the_number_of_workers(tmp_path: Path) -> None:
+    from tfsm.experiments.run import run_experiment
+    from tfsm.experiments.settings import resolve
+    from tfsm.plugins import load_plugins
+
+    first = evolved(tmp_path / "first", runs=2, evaluations=80, grain="children", workers=2)
+    plugins, name = load_plugins().with_part("domain", HostTarget(near=0.001))
+    sets = [f"{key}={value}" for key, value in SMALL.items() if key != "mutation"]
+    resolved = resolve(
+        plugins, domain=name, mutation="control", overrides={"runs": 2, "evaluations": 80}, sets=sets, cwd=tmp_path
+    )
+    again = run_experiment(
+        plugins,
+        resolved,
+        out=tmp_path / "again",
+        where=Where("processes", 1, None, "children"),
+        order=tmp_path / "first" / "order.log",
+    )
+    assert_same(again, first)
+    for name in ("order.log", "metrics.jsonl"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
+
+
+def test_child_by_child_goes_on_with_more_evaluations(tmp_path: Path) -> None:
+    there = {"runs": 1, "grain": "children", "workers": 1, "domain": HostTarget(near=0.0)}
+    evolved(tmp_path / "whole", evaluations=80, **there)
+    evolved(tmp_path / "parts", evaluations=40, **there)
+    evolved(tmp_path / "parts", evaluations=80, resume=True, **there)
+    for name in ("order.log", "metrics.jsonl"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"backend": "rays"}, "no such backend, did you mean 'ray'"),
+        ({"grain": "child"}, "no such grain"),
+        ({"workers": 0}, "expected at least 1"),
+        ({"backend": "processes", "address": "auto"}, "only --backend ray has an address"),
+        ({"backend": "local", "workers": 2}, "has no workers"),
+        ({"backend": "local", "grain": "children"}, "has no workers"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(said: dict[str, Any], message: str) -> None:
+    with pytest.raises(tfsm.TfsmError, match=message):
+        where(**said)
+
+
+def test_what_is_left_out_is_guessed() -> None:
+    assert where() == Where("local")
+    assert where(workers=3) == Where("processes", 3)
+    assert where(grain="children").backend == "processes"
+    assert where(address="auto") == Where("ray", None, "auto")
+
+
+def test_going_on_is_where_it_was_unless_told(tmp_path: Path) -> None:
+    before = {"plan": {"place": Where("processes", 2, None, "children").as_dict()}}
+    assert where_before(before, tmp_path, Where(), said=False) == Where("processes", 2, None, "children")
+    assert where_before({}, tmp_path, Where(), said=False) == Where()
+    with pytest.raises(tfsm.TfsmError, match="was begun with --grain children"):
+        where_before(before, tmp_path, Where("ray"), said=True)
+
+
+def test_progress_of_several_is_added_up() -> None:
+    told: list[Progress] = []
+
+    class Listener:
+        def progress(self, progress: Progress) -> None:
+            told.append(progress)
+
+    common = {"mutation": "control", "selection": "tournament", "intensity": 0.1, "seed": 0, "population": 5}
+    settings = [
+        Settings(domain="a", runs=n, evaluations=100, init="normal", init_scale=None, log_every=10, **common)  # type: ignore[arg-type]
+        for n in (2, 3)
+    ]
+    together = Together(Listener(), settings)
+    together.part(1).progress(Progress(3, 1, 1, 120, 250, -0.5, "evolving"))
+    assert told == [Progress(5, 1, 1, 120, 450, -0.5, "evolving")]
