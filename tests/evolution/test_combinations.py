@@ -18,6 +18,7 @@ import tfsm_hardmaze
 from tests.helpers.engines import evolve
 from tfsm.errors import TfsmError
 from tfsm.evolution.engine import Engine
+from tfsm.evolution.evaluating import Evaluator
 from tfsm.evolution.initial import Initial
 from tfsm.evolution.plan import make_plan
 from tfsm.experiments.parts import build_part
@@ -72,10 +73,25 @@ def cases() -> list[Any]:
     return found
 
 
+TEMPLATES: dict[Any, Any] = {}
+FIND_OUT = Evaluator.template
+
+
+def template(self: Evaluator, genomes: Any, seed: Any) -> Any:
+    """Return what an evaluation of so many genomes is like."""
+    key = self._domain, tuple(genomes.shape)
+    if key not in TEMPLATES:
+        TEMPLATES[key] = FIND_OUT(self, genomes, seed), self._template
+    found, self._template = TEMPLATES[key]
+    return found
+
+
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run without compiling, and with numbers that are random enough."""
     monkeypatch.setattr(noise, "_ROUNDS", 4)
+    # What an evaluation is like does not depend on the operator or the scheme: it is found out once for each domain.
+    monkeypatch.setattr(Evaluator, "template", template)
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
@@ -111,7 +127,7 @@ def test_it_works_or_says_why_not(domain: str, mutation: str, selection: str, ma
     where = part("domain", domain, **maze)
     # What the network is like does not matter here: a shallow one instead of those of the hard mazes.
     network = Network(deep(1, 2)) if "hold" in maze else network_of(where)
-    population = 1 if selection == "hill-climber" else 6
+    population = 1 if selection == "hill-climber" else 4
 
     def run() -> Any:
         engine = Engine(
@@ -125,7 +141,7 @@ def test_it_works_or_says_why_not(domain: str, mutation: str, selection: str, ma
             seed=0,
             plan=make_plan(network, runs=1, population=population),
         )
-        return evolve(engine, runs=1, evaluations=9, log_every=9)
+        return evolve(engine, runs=1, evaluations=6, log_every=6)
 
     why = reason(domain, mutation, selection)
     if why is not None:
@@ -133,6 +149,6 @@ def test_it_works_or_says_why_not(domain: str, mutation: str, selection: str, ma
             run()
         return
     (result,), told = run()
-    assert result.evaluations == 9 or result.solved
+    assert result.evaluations == 6 or result.solved
     assert np.isfinite(result.champion).all()
     assert np.isfinite(told.metrics[-1]["best_fitness"])

@@ -130,9 +130,9 @@ class Loop:
         steps = self._pace.steps(key, bound - spent)
         began = time.perf_counter()
         function(tf.constant(steps), lanes, tf.constant(len(active)), tf.constant(budget))
-        self._engine.state.evaluations.numpy()  # wait for the result
+        done = int(self._engine.state.evaluations.numpy()[active].sum())  # which waits for the result
         self._pace.learn(key, steps, time.perf_counter() - began)
-        self.evaluated += steps * len(active)
+        self.evaluated += done - spent * len(active)
         return steps
 
     def _is_due(self, spent: int) -> bool:
