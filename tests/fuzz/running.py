@@ -18,7 +18,7 @@ from tfsm.cli.main import main
 from tfsm.errors import TfsmError
 
 CODES: Final = (0, 1, 2, 130)
-SECONDS: Final = 60.0
+SECONDS: Final = 180.0
 """Far more than any command here takes, on a machine that others use too."""
 
 
