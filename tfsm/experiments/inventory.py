@@ -12,6 +12,7 @@ from typing import Any, Final
 from tfsm.errors import TfsmError
 from tfsm.experiments.locking import LOCK, is_held
 from tfsm.experiments.record import METRICS, RECORD, STUDY, read_record, read_study
+from tfsm.files import is_draft
 
 OWN: Final = {
     LOCK,
@@ -154,9 +155,7 @@ def _strange(directory: Path) -> Iterator[Path]:
     for path in directory.iterdir():
         if path in members:
             yield from _strange(path)
-        elif (
-            path.name not in OWN and not (path.name.startswith(".") and ".part" in path.name) and path.suffix != ".html"
-        ):
+        elif path.name not in OWN and not is_draft(path) and path.suffix != ".html":
             yield path
 
 
