@@ -1,7 +1,7 @@
 """A domain in plain Python that fails as it is told to, and a plugin that registers it; it is copied to a fake site.
 
-What to do is in the file that `FRAGILE` names: as long as it is there, one call of `evaluate` fails. The file says in
-JSON how (`kind`), and at which call of a process (`at`); without it the domain is sound.
+What to do is in the file that `FRAGILE` names: as long as it is there, calls of `evaluate` fail. The file says in JSON
+how (`kind`), at which call of a process (`at`) and how often (`times`); without it the domain is sound.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ _HOURS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Fragile:
-    """Find two numbers; slowly if wanted, so that there is time to be killed in."""
+    """Find two numbers; slowly if `FRAGILE_PAUSE` says so, so that there is time to be killed in."""
 
     near: float = 0.05
-    pause: float = 0.0
     compiled: ClassVar[bool] = False
     behavior_names: ClassVar[tuple[str, ...]] = ("x", "y")
     calls: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
@@ -49,13 +48,14 @@ class Fragile:
     def network(self) -> Any:
         import keras
 
-        return keras.Sequential([keras.Input((1,)), keras.layers.Dense(2, use_bias=False, name="numbers")])
+        layers = [keras.Input((1,), name="one"), keras.layers.Dense(2, use_bias=False, name="numbers")]
+        return keras.Sequential(layers, name="fragile")
 
     def evaluate(self, network: Any, genomes: Any, seed: Any) -> Any:
         own = np.asarray(genomes)
         error = ((own - np.array([0.7, -1.3], own.dtype)) ** 2).sum(axis=-1)
         found = Evaluation(-error, error < self.near, own, {"seen": own[:, None, :1]})
-        time.sleep(self.pause)
+        time.sleep(float(os.environ.get("FRAGILE_PAUSE") or 0.0))
         return self._spoilt(found)
 
     def observe(self, experience: Any) -> Any:
@@ -77,7 +77,7 @@ class Fragile:
 
 def _is_time(plan: dict[str, Any], call: int) -> bool:
     # Of several failing workers each may be meant, or the first alone.
-    if call != plan["at"]:
+    if not plan["at"] <= call < plan["at"] + plan.get("times", 1):
         return False
     if plan.get("once"):
         try:

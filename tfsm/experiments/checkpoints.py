@@ -102,7 +102,7 @@ class CheckpointFiles:
         if len(useful) < len(runs):
             others = ", ".join(str(run) for run in runs if run not in useful)
             self._notify(
-                f"warning: {file}: not used for run {others}, of which the log has lost something by then: it is made again"
+                f"warning: {file}: not used for run {others}: the log has lost some of it, so it is evolved again"
             )
         return useful
 
