@@ -14,15 +14,16 @@ from typing import Any, Final
 from tests.faults.final import Final as FinalState
 from tests.helpers.fake_distribution import FakeSite
 from tfsm.experiments.parts import Engines
+from tfsm.experiments.places.where import Where
 from tfsm.experiments.result import Result
 from tfsm.experiments.resume import reopened
 from tfsm.experiments.run import run_experiment
 from tfsm.experiments.settings import Resolved, resolve
 from tfsm.plugins import Plugins, load_plugins
 
-SMALL: Final = {"runs": 3, "population": 8, "evaluations": 130, "seed": 4, "intensity": 0.1, "checkpoint_every": "20"}
+SMALL: Final = {"runs": 3, "population": 8, "evaluations": 130, "seed": 4, "checkpoint_every": "20"}
 """One run is solved on the way, and the budget is no multiple of the interval."""
-SETS: Final = ("log_every=25", "near=0.0001")
+SETS: Final = ("log_every=25", "near=0.0001", "intensity=0.1")
 
 
 @dataclass
@@ -57,7 +58,13 @@ class Bench:
         return self.root / f"run-{self._count}"
 
     def run(
-        self, out: Path, *, stop: Callable[[], bool] = lambda: False, observers: Any = (), **overrides: Any
+        self,
+        out: Path,
+        *,
+        stop: Callable[[], bool] = lambda: False,
+        observers: Any = (),
+        where: Where | None = None,
+        **overrides: Any,
     ) -> Result:
         """Make the experiment, or go on with it."""
         self.heard.clear()
@@ -71,6 +78,7 @@ class Bench:
             observers=observers,
             notify=self.heard.append,
             engines=self._engines,
+            where=where,
         )
 
     def final(self, out: Path) -> FinalState:
@@ -94,8 +102,7 @@ class Bench:
     def break_domain(self, kind: str, at: int, times: int = 1) -> Path:
         """Let the domain fail at its so manieth call from now on; returns the file that makes it."""
         file = self.root / "fragile.json"
-        before = getattr(self._engines, "_last", None)
-        calls = before[2].domain.calls[0] if before is not None else 0
+        calls = self.plugins.domains["fragile"].load().calls[0]
         file.write_text(json.dumps({"kind": kind, "at": calls + at, "times": times}), encoding="utf-8")
         os.environ["FRAGILE"] = str(file)
         return file

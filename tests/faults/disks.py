@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from tests.faults.bench import Bench
-from tests.faults.lab import Lab
+from tests.faults.lab import Lab, flags
 from tests.faults.trial import Trial, compared
 from tfsm.errors import TfsmError
 
 PAGE: Final = 4096
 _SIZE: Final = "1m"
+_WITHOUT_RIGHTS: Final = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 
 
 @contextmanager
@@ -131,11 +133,11 @@ def limited_command(lab: Lab, bench: Bench, size: int = 1500) -> Trial:
 
 
 def without_rights(lab: Lab) -> Trial:
-    """Let somebody run a command where he may not write."""
+    """Run a command where it may not write; root may everywhere, unless that right is taken away."""
     out = lab.root / "not-yours"
-    out.mkdir(mode=0o755)
-    process = lab.start("run", "simple-easy", "--mutation", "control", "--quiet", "--out", str(out / "x"), user=65534)
-    ended = process.end()
+    out.mkdir(mode=0o555)
+    arguments = ["run", "fragile", "--mutation", "control", *flags(), "--out", str(out / "x")]
+    ended = lab.start(*arguments, through=() if os.geteuid() else _WITHOUT_RIGHTS).end()
     told = ended.err.strip().splitlines()
     fine = ended.code == 2 and len(told) == 1 and "Permission denied" in told[0]
     return Trial("no right to write", fine and not any(out.iterdir()), 0, "" if fine else ended.err)
@@ -147,10 +149,21 @@ def _tried(bench: Bench, out: Path, observers: list[Any]) -> tuple[list[str], st
         bench.run(out, observers=observers)
     except TfsmError as error:
         words = str(error)
-        return (["more than one line"] if "\n" in words else []), words
+        return (["more than one line"] if "\n" in words else []), f"{_written(error)}: {words}"
     except Exception as error:
         return [f"{type(error).__name__}: {error}"], ""
     return [], "; ".join(bench.heard)
+
+
+def _written(error: BaseException) -> str:
+    """Return what could not be written."""
+    names = {frame.name for frame in traceback.extract_tb(error.__cause__.__traceback__)} if error.__cause__ else set()
+    for function, what in {"interval": "log", "population": "snapshot", "_write_record": "record"}.items():
+        if function in names:
+            return what
+    if "finished" in names:
+        return "champion" if "save" in names else "snapshots"
+    return "directory"
 
 
 def _fill(disk: Path, pages: int) -> None:

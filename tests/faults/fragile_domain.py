@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -43,7 +43,8 @@ class Fragile:
     near: float = 0.05
     compiled: ClassVar[bool] = False
     behavior_names: ClassVar[tuple[str, ...]] = ("x", "y")
-    calls: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
+    calls: ClassVar[list[int]] = [0]
+    """How often somebody has asked, in this process."""
 
     def network(self) -> Any:
         import keras

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -101,8 +101,8 @@ class Lab:
         self._count += 1
         return self.root / f"lab-{self._count}"
 
-    def start(self, *arguments: str, user: int | None = None, **variables: str) -> Process:
-        """Start a command."""
+    def start(self, *arguments: str, through: Sequence[str] = (), **variables: str) -> Process:
+        """Start a command, through another that changes something before."""
         self._count += 1
         log = self.root / f"process-{self._count}.err"
         environ = self._site.environ(
@@ -111,13 +111,12 @@ class Lab:
         environ.pop("TF_XLA_FLAGS", None)  # the tests' own, which would switch the cache off
         with log.open("wb") as opened:
             popen = subprocess.Popen(
-                [sys.executable, "-m", "tfsm", *arguments],
+                [*through, sys.executable, "-m", "tfsm", *arguments],
                 env=environ | variables,
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=opened,
-                user=user,
             )
         return Process(popen, log)
 
