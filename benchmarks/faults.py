@@ -56,7 +56,11 @@ def rows(root: Path, *, quick: bool) -> Iterator[Row]:
     how = "flipped, zeroed, cut, appended to, emptied"
     yield Row("damaged snapshots", how, damage.damaged_snapshots(bench, left, few))
     yield Row("drafts left behind", "of the record, the log and a champion", damage.left_drafts(bench, left))
-    yield Row("clock", "goes backwards by an hour at each look", clocks.clocks(bench))
+    yield Row(
+        "clock",
+        "goes backwards by an hour at each look",
+        chain(clocks.clocks(bench), clocks.clocks_with_cadence(bench)),
+    )
     yield from _domains(bench, lab, root, quick)
     yield from _workers(bench, lab, quick)
     yield Row("study", "killed in its second member; one member fails", studies.studies(lab))

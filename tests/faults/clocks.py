@@ -47,7 +47,11 @@ def clocks(bench: Bench) -> Iterator[Trial]:
     left = left_experiment(bench)
     with backwards():
         yield compared("backwards after a kill", bench.expected, bench.final(left))
+
+
+def clocks_with_cadence(bench: Bench) -> Iterator[Trial]:
+    """Let it go backwards where checkpoints are made by the clock."""
     out = bench.out()
     with backwards():
-        bench.run(out, checkpoint_every="1s")
+        bench.run(out, checkpoint_every="0.01s")
     yield compared("backwards, with checkpoints by the clock", bench.expected, bench.final(out))

@@ -162,7 +162,7 @@ def _written(error: BaseException) -> str:
         if function in names:
             return what
     if "finished" in names:
-        return "champion" if "save" in names else "snapshots"
+        return "champion" if "save_model" in names else "snapshots"
     return "directory"
 
 

@@ -128,10 +128,12 @@ class RunDirectory(Silent):
     def close(self, status: str, error: str | None = None) -> None:
         """Write down how it ended: `finished`, `interrupted` or `failed`."""
         with _told(self.path):
-            self._behavior.end_all()
-            if status == "finished":
-                self._metrics.tidy(self._log_every)
-            self._metrics.close()
+            try:
+                self._behavior.end_all()
+                if status == "finished":
+                    self._metrics.tidy(self._log_every)
+            finally:
+                self._metrics.close()
             self._record |= {"status": status, "ended": now()}
             if error is not None:
                 self._record["error"] = error
