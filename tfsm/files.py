@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+_DRAFT: Final = ".part"
 _CANNOT_BE_ASKED: Final = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 
 
@@ -26,19 +27,24 @@ def whole(file: Path) -> Iterator[Path]:
     >>> file.read_text()
     'kept'
     """
-    draft = file.with_name(f".{file.name}.part{file.suffix}")
+    draft = file.with_name(f".{file.name}{_DRAFT}{file.suffix}")
     try:
         yield draft
-        _to_disk(draft)
+        to_disk(draft)
         os.replace(draft, file)
-        _to_disk(file.parent)
+        to_disk(file.parent)
     except BaseException:
         with suppress(OSError):
             draft.unlink()
         raise
 
 
-def _to_disk(path: Path) -> None:
+def is_draft(path: Path) -> bool:
+    """Say whether a file was never finished, because whoever wrote it was killed."""
+    return path.name.startswith(".") and _DRAFT in path.suffixes
+
+
+def to_disk(path: Path) -> None:
     """Let neither a file nor the names in a folder wait in a buffer."""
     # Some systems cannot open folders, and some file systems cannot be asked: then this is all that can be done.
     with suppress(PermissionError):

@@ -40,7 +40,8 @@ class Care:
         except TimedOut:
             self.failed = True
             raise
-        except Exception as error:
+        # SystemExit too: a simulator that calls sys.exit() has failed like any other.
+        except (Exception, SystemExit) as error:
             if self.failures == "stop":
                 self.failed = True
                 raise

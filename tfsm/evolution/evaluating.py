@@ -42,7 +42,11 @@ class Evaluator:
                 tf.TensorSpec(genomes.shape, genomes.dtype), tf.TensorSpec(seed.shape, seed.dtype)
             ).structured_outputs
         else:
-            self._template = found = self._checked(self._domain.evaluate(self._network, genomes.numpy(), seed.numpy()))
+            try:
+                told = self._domain.evaluate(self._network, genomes.numpy(), seed.numpy())
+            except SystemExit as error:  # would end the command as if nothing had happened
+                raise TfsmError(f"{type(self._domain).__name__}.evaluate called sys.exit({error.code})") from None
+            self._template = found = self._checked(told)
         return tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), found)
 
     def _traced(self, genomes: Tensor, seed: Tensor) -> Evaluation:

@@ -149,8 +149,12 @@ class Loop:
             reporter.log(ending)
             self._results += [reporter.end(lane) for lane in ending]
         going = [lane for lane in active if lane not in ending]
-        if going and (spent := int(state.evaluations.numpy()[going].min())):
+        spent = int(state.evaluations.numpy()[going].min()) if going else 0
+        # An intensity that adapts for all may have been corrected before the evaluation failed: the checkpoint before
+        # is right, this one would not be.
+        if spent and (state.control.numpy() == 1).all():
             self._keep(group, spent, going)
+        if spent:
             self._results += [reporter.end(lane) for lane in going if np.isfinite(state.best_fitness.numpy()[lane])]
 
     def _keep(self, group: Saved, spent: int, lanes: list[int], *, last: bool = False) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
 import tensorflow as tf
 
@@ -30,9 +31,10 @@ def tally(
         "broken": fitness <= state.baseline.sparse_read(lanes),
         **diagnostics,
     }
-    for name, mark in marks.items():
-        counted = tf.where(live, tf.cast(mark, tf.float32), 0.0)
-        state.tallies[name].scatter_nd_add(lanes[:, None], counted)
+    with _after(fitness):
+        for name, mark in marks.items():
+            counted = tf.where(live, tf.cast(mark, tf.float32), 0.0)
+            state.tallies[name].scatter_nd_add(lanes[:, None], counted)
 
 
 def record(
@@ -55,6 +57,19 @@ def record(
         found: what was found of them.
         strength: how many times the intensity they were made with, `[W]`; 1 if None.
     """
+    with _after(found.fitness):
+        _record(state, lanes, live, admission, genomes, found, strength)
+
+
+def _record(
+    state: State,
+    lanes: Tensor,
+    live: Tensor,
+    admission: Admission,
+    genomes: Tensor,
+    found: Evaluation,
+    strength: Tensor | None,
+) -> None:
     entering = _only(live & admission.enters)
     places = entering(lanes), entering(admission.slot)
     state.replace(*places, entering(genomes), tf.nest.map_structure(entering, found))
@@ -79,6 +94,11 @@ def record(
     state.solved.scatter_nd_update(solving[:, None], tf.ones_like(solving, tf.bool))
     state.evaluations.scatter_nd_add(lanes[:, None], tf.cast(live, tf.int32))
     state.solved_at.scatter_nd_update(solving[:, None], state.evaluations.sparse_read(solving))
+
+
+def _after(fitness: Tensor) -> AbstractContextManager[None]:
+    """Do what follows only if there was an evaluation: where it fails, nothing may look as if there had been one."""
+    return tf.control_dependencies([fitness])
 
 
 def _only(mask: Tensor) -> Callable[[Tensor], Tensor]:

@@ -14,7 +14,7 @@ import numpy as np
 from tfsm.errors import TfsmError
 from tfsm.evolution.records import Snapshot
 from tfsm.experiments.record import BEHAVIOR, behavior_file
-from tfsm.files import whole
+from tfsm.files import to_disk, whole
 from tfsm.models.untrusted.arrays import check_arrays
 from tfsm.models.untrusted.refusal import reason
 
@@ -50,12 +50,15 @@ class BehaviorFiles:
     def __init__(self, directory: Path, log_every: int) -> None:
         self._directory, self._log_every = directory, log_every
         self._snapshots: dict[int, dict[int, Snapshot]] = {}
+        self._unsafe: set[Path] = set()
+        self.known: set[tuple[int, int]] = set()
+        """The run and the number of evaluations of each snapshot."""
 
     def reopen(self) -> None:
         """Make ready to go on with what is there; what was never finished is taken off."""
         for file in sorted(self._directory.glob(f"{BEHAVIOR}/run-*.npz")):
             run = int(file.stem.removeprefix("run-"))
-            self._snapshots[run] = {snapshot.evaluations: snapshot for snapshot in _apart(run, read_behavior(file))}
+            self._snapshots[run] = _from_file(run, file)
         for file in sorted(self._directory.glob(f"{BEHAVIOR}/.run-*.parts")):
             run, end = int(file.stem.removeprefix(".run-")), 0
             with file.open("r+b") as opened:
@@ -63,10 +66,11 @@ class BehaviorFiles:
                     self._snapshots.setdefault(run, {}).update({s.evaluations: s for s in _apart(run, part)})
                     end = opened.tell()
                 opened.truncate(end)
+        self.known.update((run, number) for run, known in self._snapshots.items() for number in known)
 
     def add(self, snapshot: Snapshot) -> None:
         """Keep a snapshot, unless it is there already."""
-        known = self._snapshots.setdefault(snapshot.run, {})
+        known = self._of(snapshot.run)
         if snapshot.evaluations in known:
             return
         known[snapshot.evaluations] = snapshot
@@ -76,6 +80,14 @@ class BehaviorFiles:
         file.parent.mkdir(exist_ok=True)
         with file.open("ab") as opened:
             opened.write(_LENGTH.pack(buffer.tell()) + buffer.getvalue())
+        self._unsafe.add(file)
+        self.known.add((snapshot.run, snapshot.evaluations))
+
+    def sync(self) -> None:
+        """Let a power cut lose none either."""
+        for path in {*self._unsafe, *(file.parent for file in self._unsafe)}:
+            to_disk(path)
+        self._unsafe.clear()
 
     def end(self, run: int) -> None:
         """Put a run's snapshots together, those that belong to the end of an interval or of the run."""
@@ -88,14 +100,26 @@ class BehaviorFiles:
         with whole(file) as draft:
             np.savez_compressed(draft, **_together(chosen))
         self._parts_file(run).unlink(missing_ok=True)
+        self._unsafe.discard(self._parts_file(run))
 
     def end_all(self) -> None:
         """Put together what is still in parts."""
         for run in list(self._snapshots):
             self.end(run)
 
+    def _of(self, run: int) -> dict[int, Snapshot]:
+        """Return a run's snapshots; one that has ended is told of again if a worker died before the next checkpoint."""
+        file = behavior_file(self._directory, run)
+        if run not in self._snapshots:
+            self._snapshots[run] = _from_file(run, file) if file.is_file() else {}
+        return self._snapshots[run]
+
     def _parts_file(self, run: int) -> Path:
         return self._directory / BEHAVIOR / f".run-{run:03d}.parts"
+
+
+def _from_file(run: int, file: Path) -> dict[int, Snapshot]:
+    return {snapshot.evaluations: snapshot for snapshot in _apart(run, read_behavior(file))}
 
 
 def _together(snapshots: Sequence[Snapshot]) -> dict[str, Any]:

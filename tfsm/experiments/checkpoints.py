@@ -26,13 +26,23 @@ class CheckpointFiles:
         about: which experiment it is; the file of another is not used.
         every: how often.
         notify: told what the user should know: a checkpoint that cannot be written, or read.
+        sync: called before a checkpoint is written: what was told before it must be on the disk by then.
+        is_whole: says of a run whether all that it told up to so many evaluations, with which it has ended or not, is
+            still there; if not, a checkpoint after them is of no use to it, and it is evolved again.
     """
 
     def __init__(
-        self, directory: Path, about: Mapping[str, Any], every: Every, notify: Callable[[str], None] = lambda _: None
+        self,
+        directory: Path,
+        about: Mapping[str, Any],
+        every: Every,
+        notify: Callable[[str], None] = lambda _: None,
+        sync: Callable[[], None] = lambda: None,
+        is_whole: Callable[[int, int, bool], bool] = lambda run, evaluations, ended: True,
     ) -> None:
         self._folder, self._about, self._notify = directory / CHECKPOINTS, dict(about), notify
         self._cadence, self._on = Cadence(every), bool(every)
+        self._sync, self._is_whole = sync, is_whole
         self._ours: set[Path] = set()
         self._failing = False
 
@@ -53,6 +63,7 @@ class CheckpointFiles:
             self._folder.mkdir(exist_ok=True)
             file = self._file(saved)
             self._put_aside(file)
+            self._sync()
             write_saved(file, saved, self._about)
         except OSError as error:
             if not self._failing:
@@ -80,9 +91,20 @@ class CheckpointFiles:
                     self._notify(f"warning: {error}; an older checkpoint is used, if there is one")
                 continue
             self._ours.add(file)
-            covered.update(wanted)
-            found += [saved.part(part) for part in _together(wanted)]
+            useful = self._useful(file, saved, wanted)
+            covered.update(useful)
+            found += [saved.part(part) for part in _together(useful)]
         return found
+
+    def _useful(self, file: Path, saved: Saved, runs: list[int]) -> list[int]:
+        ended = {result.run: result.evaluations for result in saved.results}
+        useful = [run for run in runs if self._is_whole(run, ended.get(run, saved.spent), run in ended)]
+        if len(useful) < len(runs):
+            others = ", ".join(str(run) for run in runs if run not in useful)
+            self._notify(
+                f"warning: {file}: not used for run {others}: the log has lost some of it, so it is evolved again"
+            )
+        return useful
 
     def _read(self, file: Path, own: range, *, tell: bool) -> Saved:
         saved, about = read_saved(file)

@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -19,9 +19,9 @@ from tfsm.evolution.records import RunResult, Silent, Snapshot
 from tfsm.experiments.behavior import BehaviorFiles
 from tfsm.experiments.locking import LOCK
 from tfsm.experiments.metrics_file import MetricsFile
-from tfsm.experiments.record import METRICS, RECORD, now, read_record, write_json
+from tfsm.experiments.record import RECORD, now, read_record, write_json
 from tfsm.experiments.settings import Resolved
-from tfsm.files import whole
+from tfsm.files import is_draft, to_disk, whole
 from tfsm.models.network import Network
 
 CHAMPIONS = "champions"
@@ -56,6 +56,7 @@ class RunDirectory(Silent):
     ) -> None:
         self.path = path
         self._network, self._log_every = network, resolved.settings.log_every
+        self._beginners = resolved.settings.population
         self._behavior = BehaviorFiles(path, self._log_every)
         again = (path / RECORD).is_file()
         self._before: dict[str, Any] = {}
@@ -90,10 +91,19 @@ class RunDirectory(Silent):
         """The run and the number of evaluations of all that was told before."""
         return self._metrics.known
 
+    def is_whole(self, run: int, until: int, ended: bool) -> bool:
+        """Say whether log and snapshots tell of all intervals of a run up to so many evaluations, its end included."""
+        told: Set[tuple[int, int]] = self._metrics.known
+        if self._behavior.known:
+            told = told & self._behavior.known
+        first = max(self._beginners, min((number for _, number in told), default=1) - 1) // self._log_every + 1
+        numbers = [number * self._log_every for number in range(first, until // self._log_every + 1)]
+        return all((run, number) in told for number in [*numbers, *([until] if ended else [])])
+
     def interval(self, metrics: list[dict[str, Any]]) -> None:
         """Append a line for each run."""
         self._before = {}
-        with _told(self.path / METRICS):
+        with _told(self.path):
             self._metrics.add(metrics)
 
     def population(self, snapshot: Snapshot) -> None:
@@ -105,7 +115,7 @@ class RunDirectory(Silent):
         """Save what the populations did and the champion, then say so."""
         self._before = {}
         file = champion_file(self.path, result.run)
-        with _told(file):
+        with _told(self.path):
             self._behavior.end(result.run)
             with whole(file) as draft:
                 self._network.child(result.champion).save(draft)
@@ -115,17 +125,20 @@ class RunDirectory(Silent):
             self._write_record()
 
     def sync(self) -> None:
-        """Let a power cut lose nothing of the log."""
-        with suppress(OSError):
-            self._metrics.sync()
+        """Let a power cut lose nothing that was told so far: whoever goes on from a checkpoint tells only the rest."""
+        self._metrics.sync()
+        self._behavior.sync()
+        to_disk(self.path)
 
     def close(self, status: str, error: str | None = None) -> None:
         """Write down how it ended: `finished`, `interrupted` or `failed`."""
         with _told(self.path):
-            self._behavior.end_all()
-            if status == "finished":
-                self._metrics.tidy(self._log_every)
-            self._metrics.close()
+            try:
+                self._behavior.end_all()
+                if status == "finished":
+                    self._metrics.tidy(self._log_every)
+            finally:
+                self._metrics.close()
             if status == "failed":  # before anything was added: then it is what it was
                 self._record |= {key: self._before[key] for key in ("settings", "plan") if key in self._before}
             self._record |= {"status": status, "ended": now()}
@@ -138,14 +151,14 @@ class RunDirectory(Silent):
 
 
 @contextmanager
-def _told(where: Path) -> Iterator[None]:
+def _told(directory: Path) -> Iterator[None]:
     """Say of a file that cannot be written how to go on: up to the last checkpoint nothing is lost."""
     try:
         yield
     except OSError as error:
         raise TfsmError(
-            f"{error.filename or where}: cannot be written: {error.strerror or error}; once that is mended, go on "
-            f"with: tfsm run --resume {where if where.is_dir() else where.parent}"
+            f"{error.filename or directory}: cannot be written: {error.strerror or error}; once that is mended, go on "
+            f"with: tfsm run --resume {directory}"
         ) from error
 
 
@@ -166,7 +179,8 @@ def check_free(wanted: Path | None) -> None:
     """Refuse a directory that has something in it."""
     if wanted is None or not wanted.exists():
         return
-    if not wanted.is_dir() or any(path.name != LOCK for path in wanted.iterdir()):
+    # Whoever was killed before there was a record has left no more than this.
+    if not wanted.is_dir() or any(path.name != LOCK and not is_draft(path) for path in wanted.iterdir()):
         raise taken(wanted)
 
 

@@ -13,6 +13,7 @@ from tfsm.errors import TfsmError
 from tfsm.experiments.checked import checked_record, checked_study
 from tfsm.experiments.locking import LOCK, is_held
 from tfsm.experiments.record import METRICS, ORDER, RECORD, STUDY
+from tfsm.files import is_draft
 
 OWN: Final = {
     LOCK,
@@ -156,9 +157,7 @@ def _strange(directory: Path) -> Iterator[Path]:
     for path in directory.iterdir():
         if path in members:
             yield from _strange(path)
-        elif (
-            path.name not in OWN and not (path.name.startswith(".") and ".part" in path.name) and path.suffix != ".html"
-        ):
+        elif path.name not in OWN and not is_draft(path) and path.suffix != ".html":
             yield path
 
 

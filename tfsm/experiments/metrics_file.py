@@ -31,9 +31,10 @@ class MetricsFile:
         parts = content.split(b"\n")
         for part in parts[:-1]:
             try:
-                line = json.loads(part)
-                self._known.add(_key(line))
-                lines.append(part)
+                key = _key(json.loads(part))
+                if key not in self._known:
+                    self._known.add(key)
+                    lines.append(part)
             except (ValueError, KeyError, TypeError, RecursionError):
                 continue
         if len(lines) < len(parts) - 1:

@@ -65,7 +65,7 @@ def run_experiment(
         check_free(out)
     others = guarded(plugins, settings, observers, notify)
     engine = (engines or Engines()).engine(plugins, as_kept(settings, out) if resume else settings, model=model)
-    engine.care.warn = notify
+    engine.care.warn, engine.care.broken = notify, 0  # it may have been another experiment's
     for note in notes(settings, engine.plan, engine.domain):
         notify(note)
     began = time.perf_counter()

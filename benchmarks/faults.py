@@ -1,0 +1,164 @@
+"""Faults made on purpose, and what they cost: `python -m benchmarks.faults`.
+
+Everything is really done: processes are killed, disks are full, files are damaged. What came of an experiment is then
+compared, piece by piece, with what comes of it when nothing goes wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.faults import clocks, damage, disks, domains, kills, locks, signals, studies, workers
+from tests.faults.bench import Bench
+from tests.faults.lab import Lab
+from tests.faults.trial import Trial
+
+
+class Row(NamedTuple):
+    """A fault, how it is injected, and the trials."""
+
+    fault: str
+    how: str
+    trials: Iterable[Trial]
+
+
+HEADER = (
+    "| fault | how | injected | survived | results lost | seconds |",
+    "|---|---|---:|---:|---:|---:|",
+)
+
+
+def rows(root: Path, *, quick: bool) -> Iterator[Row]:
+    bench, lab = Bench(root / "bench"), Lab(root / "lab")
+    few = 3 if quick else 12
+    count = 4 if quick else 50
+    how = "a command, in its start, while it evolves, while it writes a checkpoint, at its end; some again and again"
+    yield Row("kill -9", how, kills.kills(lab, bench, kills.moments(count)))
+    ways = ["SIGINT"] if quick else list(signals.WAYS)
+    yield Row("signals", ", ".join(ways), signals.signals(lab, bench, ways))
+    yield from _disks(bench, lab, root, quick)
+    yield Row("two at once", "a second process; the lock of a dead one", locks.locks(lab, bench))
+    left = damage.left_experiment(bench)
+    how = "flipped, zeroed, cut, appended to, emptied, swapped, of a newer format, renamed"
+    checkpoints = chain(damage.damaged_checkpoints(bench, left, few), [damage.all_damaged(bench, left)])
+    yield Row("damaged checkpoint", how, checkpoints)
+    yield Row("damaged log", "zeroed, cut, torn, appended to, emptied", damage.damaged_logs(bench, left, few))
+    how = "flipped, zeroed, cut, appended to, emptied"
+    yield Row("damaged snapshots", how, damage.damaged_snapshots(bench, left, few))
+    yield Row("drafts left behind", "of the record, the log and a champion", damage.left_drafts(bench, left))
+    yield Row(
+        "clock",
+        "goes backwards by an hour at each look",
+        chain(clocks.clocks(bench), clocks.clocks_with_cadence(bench)),
+    )
+    yield from _domains(bench, lab, root, quick)
+    yield from _workers(bench, lab, quick)
+    yield Row("study", "killed in its second member; one member fails", studies.studies(lab))
+    if not quick:
+        also = ["--backend", "processes", "--workers", "2"]
+        yield Row("study, in workers", "killed with some of it done; one member fails", studies.studies(lab, *also))
+
+
+def _disks(bench: Bench, lab: Lab, root: Path, quick: bool) -> Iterator[Row]:
+    if disks.can_mount(root / "try"):
+        cases = [(event, pages) for event in ((1, 12) if quick else range(1, 40, 3)) for pages in (0, 3)]
+        yield Row("full disk", "a small disk is filled", disks.full_disks(bench, root / "full", cases))
+        events = [0, 10] if quick else [0, *range(1, 40, 6)]
+        how = "mounted read-only before the start, or half-way"
+        yield Row("read-only directory", how, disks.read_only_folders(bench, root / "read-only", events))
+    if not quick and (os.geteuid() or shutil.which("setpriv")):
+        yield Row("no right to write", "a command in a directory of mode 555", _once(lambda: disks.without_rights(lab)))
+    sizes = (0, 3000) if quick else range(0, 12000, 750)
+    limited = chain(disks.limited_files(bench, list(sizes)), _once(lambda: disks.limited_command(lab, bench)))
+    yield Row("files that may not grow", "RLIMIT_FSIZE, here and for a command", limited)
+
+
+def _domains(bench: Bench, lab: Lab, root: Path, quick: bool) -> Iterator[Row]:
+    calls = [9, 60] if quick else [1, 8, 9, 30, 60, 110]
+    how = "raises, exits, returns other shapes, too few, another structure, another type, MemoryError; then is sound"
+    yield Row("failing domain", how, domains.stopping(bench, domains.RAISING, calls))
+    yield Row("NaN and infinity", "returned by the domain", domains.surviving(bench, domains.BROKEN, calls))
+    broken = Bench(root / "broken", sets=("failures=broken",))
+    both = chain(
+        domains.surviving(broken, domains.RAISING, calls), domains.failing_once(broken, domains.RAISING, calls[-2:])
+    )
+    yield Row("failing domain, failures=broken", "the same; for all of a step, or once", both)
+    hanging = Bench(root / "hanging", {"evaluation_timeout": 3.0})
+    yield Row("hanging domain", "--evaluation-timeout; then is sound", domains.hanging(hanging, calls[-2:]))
+    yield Row("deadly domain", "os._exit(3), a segmentation fault", domains.fatal(lab, bench, list(domains.FATAL)))
+
+
+def _workers(bench: Bench, lab: Lab, quick: bool) -> Iterator[Row]:
+    kinds = ["die"] if quick else ["die", "segfault"]
+    yield Row("dying worker", "os._exit(3), a segmentation fault", workers.dying(bench, kinds))
+    if quick:
+        return
+    yield Row("killed workers", "kill -9 of one, of all; no memory for one", workers.kills_of_workers(bench))
+    hopeless = chain(_once(lambda: workers.hopeless(bench)), workers.failing_task(bench, ["raise", "memory"]))
+    yield Row("hopeless workers", "each dies; the domain raises; MemoryError", hopeless)
+    ways = [signal.SIGINT, signal.SIGKILL]
+    yield Row("driver", "SIGINT and kill -9: no worker stays", workers.drivers(lab, bench, ways))
+    yield Row("dying worker of Ray", "os._exit(3)", workers.dying(bench, ["die"], "ray"))
+
+
+def _once(trial: Callable[[], Trial]) -> Iterator[Trial]:
+    yield trial()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few of each")
+    parser.add_argument("--out", type=Path, help="a Markdown file to write the table to")
+    parser.add_argument("--only", help="only faults whose name contains this")
+    wanted = parser.parse_args(arguments)
+    root = Path(tempfile.mkdtemp(prefix="tfsm-faults-"))
+    table, wrong = list(HEADER), 0
+    began = time.monotonic()
+    for row in rows(root, quick=wanted.quick):
+        if wanted.only and wanted.only not in row.fault:
+            continue
+        start, trials = time.monotonic(), []
+        for trial in row.trials:
+            trials.append(trial)
+            if trial.lost or not trial.survived:
+                wrong += 1
+                print(f"{row.fault}: {trial.what}: {trial.words}", file=sys.stderr, flush=True)
+        survived, lost = sum(trial.survived for trial in trials), sum(trial.lost for trial in trials)
+        seconds = time.monotonic() - start
+        table.append(f"| {row.fault} | {row.how} | {len(trials)} | {survived} | {lost} | {seconds:.0f} |")
+        print(table[-1], flush=True)
+    if wanted.out is not None:
+        wanted.out.write_text(_document(table, wanted.quick, time.monotonic() - began), encoding="utf-8")
+    shutil.rmtree(root, ignore_errors=True)
+    return 1 if wrong else 0
+
+
+def _document(table: Sequence[str], quick: bool, seconds: float) -> str:
+    command = f"python -m benchmarks.faults{' --quick' if quick else ''} --out results/faults.md"
+    words = (
+        "# Faults",
+        "",
+        f"Measured by `{command}`, in {seconds / 60:.0f} minutes on {os.cpu_count()} cores that others used as well.",
+        "",
+        "A small experiment (three runs of a domain in plain Python, of which two are solved on the way) meets a fault",
+        "each time, and then goes on to its end. What is lost is counted by comparing what came of it with what comes",
+        "of it when nothing goes wrong: every line of the log byte for byte, how each run ended, the weights of the",
+        "champions, and every snapshot of behavior. Survived means that, besides, the user was told what he should",
+        "be, in one line and without a traceback, that the exit code was right, and that nothing damaged was deleted.",
+        "",
+    )
+    return "\n".join([*words, *table, ""])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
