@@ -69,7 +69,12 @@ def draw(seen: list[tuple[float, int, float]], file: Path) -> None:
     table = np.array(seen)
     figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
     axes.plot(table[:, 1] / 1000, table[:, 2], linewidth=1.2, color="#1f6fb2")
-    axes.set(xlabel="evaluations, thousands", ylabel="resident memory, MiB", ylim=(0, None), xlim=(0, None))
+    axes.set(
+        xlabel="evaluations, thousands",
+        ylabel="resident memory, MiB",
+        ylim=(0, 1.2 * table[:, 2].max()),
+        xlim=(0, None),
+    )
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(file, dpi=150)
 

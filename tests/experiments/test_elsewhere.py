@@ -62,6 +62,7 @@ def last_lines(directory: Path) -> list[dict[str, Any]]:
     return list({line["run"]: line for line in lines(directory)}.values())
 
 
+@pytest.mark.slow
 def test_what_was_begun_here_goes_on_there_and_the_other_way_round(here: tfsm.Result, tmp_path: Path) -> None:
     evolved(tmp_path / "a", runs=3, evaluations=90)
     assert_same(evolved(tmp_path / "a", runs=3, evaluations=150, resume=True, backend="processes", workers=1), here)
@@ -79,6 +80,7 @@ def test_child_by_child_with_one_worker_is_the_run_that_it_is_here(tmp_path: Pat
     assert lines(tmp_path / "there") == lines(tmp_path / "here")
 
 
+@pytest.mark.slow
 def test_a_recorded_order_gives_the_same_run_whatever_the_number_of_workers(tmp_path: Path) -> None:
     from tfsm.experiments.run import run_experiment
     from tfsm.experiments.settings import resolve
@@ -102,6 +104,7 @@ def test_a_recorded_order_gives_the_same_run_whatever_the_number_of_workers(tmp_
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_child_by_child_goes_on_with_more_evaluations(tmp_path: Path) -> None:
     there = {"runs": 1, "grain": "children", "workers": 1, "domain": HostTarget(near=0.0)}
     evolved(tmp_path / "whole", evaluations=80, **there)
