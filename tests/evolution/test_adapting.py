@@ -28,6 +28,21 @@ def test_a_strength_has_bounds() -> None:
     assert float(tf.reduce_max(Adaptation("self", rate=2.0).inherited(extreme, MANY))) == FURTHEST
 
 
+def test_a_strength_does_not_depend_on_how_many_runs_share_the_batch() -> None:
+    breeder = make_engine(adaptation=Adaptation("divergence", rate=0.3, target=0.01)).breeder
+    strengths = tf.constant(np.random.default_rng(0).lognormal(size=999), tf.float32)
+    moved = tf.constant(np.random.default_rng(1).lognormal(size=999), tf.float32)
+    seeds = MANY[:999]
+    together = breeder.inherited(strengths, seeds), breeder.corrected(strengths, moved)
+    pairs = [slice(start, start + 3) for start in range(0, 999, 3)]
+    alone = [
+        tf.concat([breeder.inherited(strengths[some], seeds[some]) for some in pairs], axis=0),
+        tf.concat([breeder.corrected(strengths[some], moved[some]) for some in pairs], axis=0),
+    ]
+    for one, other in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("gain", [0.1, 7.0])
 def test_a_correction_leads_to_the_wanted_divergence_where_that_grows_with_the_square(gain: float) -> None:
     adaptation = Adaptation("divergence", rate=0.3, target=0.02)

@@ -65,6 +65,11 @@ class Breeder:
         """From runs `[W]` and numbers `[W]` to seeds `[W, 2]` by which first individuals are drawn and evaluated."""
         # Plain Python is evaluated for this, which may be dear; TensorFlow code is traced as wide as it will be called.
         lanes = plan.width if self.evaluate.compiled else 1
+        # Exponentials and logarithms of a plain graph may be rounded otherwise at the end of an array than within it.
+        self.inherited = tf.function(self.adaptation.inherited, jit_compile=True, autograph=False)
+        """From strengths `[W]` of parents and seeds `[W, 2]` to those of their children."""
+        self.corrected = tf.function(self.adaptation.corrected, jit_compile=True, autograph=False)
+        """From strengths `[W]` and how far children moved the outputs `[W]` to the strengths of the next ones."""
         self.template: Evaluation = self.evaluate.template(
             tf.zeros([lanes, network.size], network.dtype), _seeds_of(lanes)
         )

@@ -260,7 +260,7 @@ class Engine:
         """Return how many times the intensity these children get: `[W]`."""
         if self.breeder.adaptation.mode == "self":
             own = self.state.strength.gather_nd(tf.stack([lanes, slots], axis=-1))
-            return self.breeder.adaptation.inherited(own, seed)
+            return self.breeder.inherited(own, seed)
         return self.state.control.sparse_read(lanes)
 
     def _fitness(self, lanes: Tensor, slots: Tensor) -> Tensor:

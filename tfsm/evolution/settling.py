@@ -79,7 +79,7 @@ class Settler:
 
     def _correct(self, lanes: Tensor, live: Tensor, children: Offspring) -> None:
         """Bring the next children nearer to the wanted divergence."""
-        corrected = self._breeder.adaptation.corrected(children.strength, children.moved)
+        corrected = self._breeder.corrected(children.strength, children.moved)
         where = tf.where(live)[:, 0]
         self._state.control.scatter_nd_update(tf.gather(lanes, where)[:, None], tf.gather(corrected, where))
 
