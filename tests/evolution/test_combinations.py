@@ -21,6 +21,7 @@ from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluating import Evaluator
 from tfsm.evolution.initial import Initial
 from tfsm.evolution.plan import make_plan
+from tfsm.evolution.traced import Traced
 from tfsm.experiments.parts import build_part
 from tfsm.kernels import noise
 from tfsm.models.network import Network
@@ -92,6 +93,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(noise, "_ROUNDS", 4)
     # What an evaluation is like does not depend on the operator or the scheme: it is found out once for each domain.
     monkeypatch.setattr(Evaluator, "template", template)
+    monkeypatch.setattr(Traced, "__call__", lambda self, *tensors: self._function.python_function(*tensors))
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
