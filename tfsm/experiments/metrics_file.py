@@ -27,7 +27,8 @@ class MetricsFile:
     def __init__(self, directory: Path, notify: Callable[[str], None] = lambda message: None) -> None:
         self._file = directory / METRICS
         content = self._file.read_bytes() if self._file.is_file() else b""
-        lines, self._known = [], set()
+        lines: list[bytes] = []
+        self._known: set[tuple[int, int]] = set()
         parts = content.split(b"\n")
         for part in parts[:-1]:
             try:
