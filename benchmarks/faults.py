@@ -171,8 +171,8 @@ def _document(lines: Sequence[str], quick: bool) -> str:
         "champions, and every snapshot of behavior. Survived means that, besides, the user was told what he should",
         "be, in one line and without a traceback, that the exit code was right, and that nothing damaged was deleted.",
         "",
-        "Where a failing evaluation counts as broken, and where the domain returns NaN, the result is another than without",
-        "the fault, as it must be: lost is then what is missing.",
+        "Where a failing evaluation counts as broken, and where the domain returns NaN, the result is another than",
+        "without the fault, as it must be: lost is then what is missing.",
         "",
     )
     return "\n".join([*words, *HEADER, *lines, ""])
