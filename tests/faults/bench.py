@@ -101,6 +101,8 @@ class Bench:
 
     def break_domain(self, kind: str, at: int, times: int = 1) -> Path:
         """Let the domain fail at its so manieth call from now on; returns the file that makes it."""
+        # Otherwise the first call might be the one by which an engine learns what the domain is like.
+        self._engines.engine(self.plugins, self.resolved().settings)
         file = self.root / "fragile.json"
         calls = self.plugins.domains["fragile"].load().calls[0]
         file.write_text(json.dumps({"kind": kind, "at": calls + at, "times": times}), encoding="utf-8")

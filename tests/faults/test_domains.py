@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.faults.bench import Bench
+from tests.faults.bench import Bench, with_fragile
 from tests.faults.domains import BROKEN, FATAL, RAISING, failing_once, fatal, hanging, stopping, surviving
 from tests.faults.lab import Lab
 from tests.faults.trial import assert_nothing_lost
+from tests.faults.workers import environment
 from tfsm.errors import TfsmError
+from tfsm.evolution.evaluating import Trial
+from tfsm.models.network import Network
 
 
 @pytest.mark.parametrize("kind", ["raise", "exit", "count", pytest.param("all", marks=pytest.mark.slow)])
@@ -43,10 +47,9 @@ def test_a_domain_that_takes_the_process_with_it(lab: Lab, bench: Bench) -> None
 
 
 def test_a_domain_that_exits_at_once_is_an_error_and_no_end(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    flag = bench.break_domain("exit", 1)
-    try:
-        with pytest.raises(TfsmError, match=r"Fragile.evaluate called sys.exit\(0\)"):
-            bench.run(bench.out())
-    finally:
-        flag.unlink()
+    fragile = with_fragile(tmp_path).domains["fragile"].load()
+    flag = tmp_path / "fragile.json"
+    flag.write_text(json.dumps({"kind": "exit", "at": fragile.calls[0] + 1}))
+    domain = fragile()
+    with environment(FRAGILE=str(flag)), pytest.raises(TfsmError, match=r"Fragile.evaluate called sys.exit\(0\)"):
+        Trial(domain, Network(domain.network()))

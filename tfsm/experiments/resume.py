@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tfsm.errors import TfsmError
+from tfsm.evolution.cadence import parse_every
 from tfsm.experiments.checked import checked_record
 from tfsm.experiments.identity import LARGER, different
 from tfsm.experiments.record import RECORD, read_record
@@ -47,6 +48,7 @@ def reopened(plugins: Plugins, directory: Path, overrides: Mapping[str, object])
         raise TfsmError(f"{directory}: its model was loaded with --trust-model, which must be said again")
     where = "command line"
     anew: dict[str, Any] = validate(RunOptions, given, where=lambda key: f"--{key.replace('_', '-')}:")
+    parse_every(str(anew.get("checkpoint_every", settings.checkpoint_every)))
     for key in LARGER:
         before = getattr(settings, key)
         if anew.get(key, before) < before:

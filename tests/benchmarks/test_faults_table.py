@@ -1,0 +1,58 @@
+"""The table of faults: what it counts, and that it can be gone on with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import faults
+from tests.faults.trial import Trial
+
+
+def rows(trials: list[Trial]) -> list[faults.Row]:
+    return [faults.Row("flood", "much water", trials), faults.Row("fire", "a match", [Trial("lit", True, 0)])]
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
+    trials = [Trial("a little", True, 0), Trial("much", True, 0)]
+    monkeypatch.setattr(faults, "rows", lambda root, quick: rows(trials))
+    return trials
+
+
+def test_every_loss_is_counted_and_is_no_success(
+    tmp_path: Path, made: list[Trial], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "faults.md"
+    assert faults.main(["--out", str(out)]) == 0
+    assert "| flood | much water | 2 | 2 | 0 | 0 |\n| fire | a match | 1 | 1 | 0 | 0 |" in out.read_text()
+    made += [Trial("too much", False, 0, "drowned"), Trial("far too much", True, 3, "swept away")]
+    assert faults.main(["--out", str(out)]) == 1
+    assert "| flood | much water | 4 | 3 | 3 | 0 |" in out.read_text()
+    told = capsys.readouterr().err
+    assert "flood: too much: drowned" in told
+    assert "flood: far too much: swept away" in told
+
+
+def test_rows_that_are_there_may_be_kept(tmp_path: Path, made: list[Trial]) -> None:
+    out = tmp_path / "faults.md"
+    faults.main(["--out", str(out)])
+    before = out.read_text()
+    made.append(Trial("lost", False, 9))
+    assert faults.main(["--out", str(out), "--go-on"]) == 0
+    assert out.read_text() == before
+
+
+def test_what_nobody_foresaw_is_not_survived(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def trials() -> object:
+        yield Trial("a little", True, 0)
+        raise OSError("the dam broke")
+
+    monkeypatch.setattr(faults, "rows", lambda root, quick: rows(trials()))  # type: ignore[arg-type]
+    assert faults.main([]) == 1
+    heard = capsys.readouterr()
+    assert "| flood | much water | 2 | 1 | 0 | 0 |" in heard.out
+    assert "the dam broke" in heard.err

@@ -1,0 +1,70 @@
+"""One process a directory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfsm.errors import TfsmError
+from tfsm.experiments.locking import Locked, is_held
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from tfsm.experiments.locking import Locked
+with Locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> subprocess.Popen[str]:
+    """A process that holds the directory."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.stdout.close()
+    process.wait()
+
+
+def test_a_second_process_is_refused_in_one_line(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+    assert is_held(tmp_path)
+    with pytest.raises(TfsmError, match="another process is at work in it; wait for it, or end it") as told:
+        Locked(tmp_path).__enter__()
+    assert "\n" not in str(told.value)
+    assert other.poll() is None
+
+
+def test_the_lock_of_a_process_that_was_killed_does_not_hold(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+    other.kill()
+    other.wait()
+    assert (tmp_path / ".lock").exists()
+    assert not is_held(tmp_path)
+    with Locked(tmp_path):
+        assert is_held(tmp_path)
+    assert not is_held(tmp_path)
+
+
+def test_whoever_fails_lets_go(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="odd"), Locked(tmp_path):
+        raise ValueError("odd")
+    with Locked(tmp_path):
+        pass
+
+
+def test_a_directory_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+    assert not is_held(tmp_path / "missing")
+    with pytest.raises(TfsmError, match="cannot be written to"):
+        Locked(Path("/proc/self/nowhere")).__enter__()

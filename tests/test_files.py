@@ -1,0 +1,97 @@
+"""Files that are there as a whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from tfsm.files import is_draft, to_disk, whole
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the system is asked for, in order."""
+    heard: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def told_fsync(descriptor: int) -> None:
+        heard.append(f"fsync {Path(os.readlink(f'/proc/self/fd/{descriptor}')).name}")
+        fsync(descriptor)
+
+    def told_replace(source: Path, target: Path) -> None:
+        heard.append(f"replace {Path(target).name}")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", told_fsync)
+    monkeypatch.setattr(os, "replace", told_replace)
+    return heard
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not tell what is open")
+def test_content_is_on_the_disk_before_the_name_and_the_name_before_anything_else(
+    tmp_path: Path, calls: list[str]
+) -> None:
+    with whole(tmp_path / "a.json") as draft:
+        draft.write_text("new")
+    assert calls == ["fsync .a.json.part.json", "replace a.json", f"fsync {tmp_path.name}"]
+
+
+def test_until_the_end_the_old_file_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text("old")
+    with whole(file) as draft:
+        assert draft.suffix == ".json"
+        assert is_draft(draft)
+        draft.write_text("new")
+        assert file.read_text() == "old"
+    assert file.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), KeyboardInterrupt(), ValueError("odd")])
+def test_an_error_leaves_the_old_file_and_no_draft(tmp_path: Path, error: BaseException) -> None:
+    file = tmp_path / "a.json"
+    file.write_text("old")
+
+    def write() -> None:
+        with whole(file) as draft:
+            draft.write_text("half")
+            raise error
+
+    with pytest.raises(type(error)):
+        write()
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_content_that_does_not_reach_the_disk_does_not_take_the_old_ones_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.json"
+    file.write_text("old")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, "input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="input/output"), whole(file) as draft:
+        draft.write_text("new")
+    assert file.read_text() == "old"
+
+
+def test_a_file_system_that_cannot_be_asked_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int) -> None:
+        raise OSError(errno.EINVAL, "invalid argument")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    (tmp_path / "a").touch()
+    to_disk(tmp_path / "a")
+    to_disk(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "draft"), [(".run.json.part.json", True), ("run.json", False), (".lock", False)])
+def test_drafts_are_known_by_their_names(name: str, draft: bool) -> None:
+    assert is_draft(Path(name)) is draft
