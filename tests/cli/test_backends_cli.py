@@ -36,7 +36,8 @@ def test_a_study_by_workers_is_the_same_though_one_is_killed(backend: str, tmp_p
     if backend == "ray" and importlib.util.find_spec("ray") is None:
         pytest.skip("needs ray")
     local = started(tmp_path, *STUDY, "--out", "local")
-    assert local.wait(600) == 0, local.communicate()
+    _, told = local.communicate(timeout=600)
+    assert local.returncode == 0, told
     there = started(
         tmp_path, *STUDY, "--out", "there", "--backend", backend, "--workers", "2", "--checkpoint-every", "500"
     )
