@@ -5,9 +5,14 @@ from __future__ import annotations
 import faulthandler
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
+
+PATIENCE: Final = 30.0
+"""Seconds before Ctrl-C is pressed again: a second one ends a run at once, with what it was writing half-written."""
 
 
 class HangError(BaseException):
@@ -23,16 +28,15 @@ def within(seconds: float, *, interrupt_after: float | None = None) -> Iterator[
 
     Args:
         seconds: the limit.
-        interrupt_after: press Ctrl-C after so many seconds, and again each as many later.
+        interrupt_after: press Ctrl-C after so many seconds, and again if that was not heard for `PATIENCE`.
     """
-    pressed = 0
+    end = time.monotonic() + seconds
 
     def ring(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed += 1
-        if interrupt_after is None or pressed * interrupt_after >= seconds:
+        left = end - time.monotonic()
+        if interrupt_after is None or left < 0.01:
             raise HangError(f"still busy after {seconds:g} seconds")
-        signal.setitimer(signal.ITIMER_REAL, interrupt_after)
+        signal.setitimer(signal.ITIMER_REAL, min(PATIENCE, left))
         signal.raise_signal(signal.SIGINT)
 
     before = {signal.SIGALRM: signal.signal(signal.SIGALRM, ring)}

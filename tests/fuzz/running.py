@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
 from tests.fuzz.limits import within
@@ -70,6 +70,11 @@ def refusal(attempt: Callable[[], object], *, default: str) -> str:
     return default
 
 
+def _unraisable(lost: Any) -> None:
+    if lost.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(lost)
+
+
 def _run(words: Sequence[str], interrupt_after: float | None) -> Done:
     # As Python sets them up: what cannot be written in UTF-8 is an error on stdout, and escaped on stderr.
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
@@ -78,6 +83,8 @@ def _run(words: Sequence[str], interrupt_after: float | None) -> Done:
         within(SECONDS, interrupt_after=interrupt_after),
         patch.object(sys, "stdin", io.StringIO()),
         patch.object(sys, "argv", ["tfsm", *words]),
+        # Ctrl-C within a destructor is lost, and Python prints a traceback of it: that is no doing of ours.
+        patch.object(sys, "unraisablehook", _unraisable),
         redirect_stdout(out),
         redirect_stderr(err),
         # As outside of pytest, where a warning is no error.

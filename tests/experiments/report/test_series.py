@@ -87,3 +87,9 @@ def test_old_runs_without_the_new_keys_have_the_old_panels() -> None:
     assert [panel.key for panel in panels_of(study(old))] == ["better", "neutral", "broken", "divergence"]
     assert spread_of(old) == {}
     assert spread_of(method("control", [None], metrics=logged(1, **RICH)))
+
+
+def test_whole_numbers_too_large_for_a_float_are_left_out() -> None:
+    lines = [{"run": 0, "evaluations": 1, "best_fitness": 1.0, "own": own} for own in (10**400, 3)]
+    (panel,) = panels_of(study(method("control", [None], metrics=lines)))
+    assert panel.series["control"].middle.tolist() == [3.0]
