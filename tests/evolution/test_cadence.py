@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.cadence import SHARE, Cadence, Every, parse_every
+from tfsm.evolution.cadence import SHARE, SPEED, Cadence, Every, parse_every
 
 
 @given(st.floats(0.01, 600), st.lists(st.floats(0, 100), min_size=1, max_size=30), st.floats(0.01, 5))
@@ -57,6 +57,15 @@ def test_by_evaluations_one_is_due_at_every_multiple_and_nowhere_else(every: int
         assert cadence.due(bound)
         cadence.took(bound, 0.0)
         spent = bound
+
+
+def test_the_first_one_waits_as_long_as_its_size_is_worth() -> None:
+    now = [0.0]
+    cadence = Cadence(Every(seconds=10.0), clock=lambda: now[0], size=int(10 * SPEED))
+    now[0] = 10.0 / SHARE - 1.0
+    assert not cadence.due(1)
+    now[0] = 10.0 / SHARE
+    assert cadence.due(1)
 
 
 def test_never_is_never() -> None:

@@ -12,6 +12,8 @@ from tfsm.errors import TfsmError
 
 SHARE: Final = 0.04
 """Of the time, what checkpoints by the clock may take at the most."""
+SPEED: Final = 2e8
+"""Bytes a second that the first checkpoint is expected to be written with; from then on it is known."""
 _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _NEVER: Final = ("never", "off")
 
@@ -56,11 +58,12 @@ class Cadence:
     Args:
         every: how often.
         clock: seconds that only ever grow, whatever becomes of the time of day.
+        size: bytes that a checkpoint is likely to have.
     """
 
-    def __init__(self, every: Every, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, every: Every, clock: Callable[[], float] = time.monotonic, size: int = 0) -> None:
         self._every, self._clock = every, clock
-        self._next = clock() + (every.seconds or 0.0)
+        self._next = clock() + max(every.seconds or 0.0, size / SPEED / SHARE)
         self._last = 0
 
     def bound(self, spent: int) -> int:

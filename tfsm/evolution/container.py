@@ -57,7 +57,8 @@ def dump(file: IO[bytes], header: Mapping[str, Any], tables: Mapping[str, Rows])
     write(text)
     for rows in tables.values():
         for row in rows:
-            write(np.ascontiguousarray(row, rows.dtype).tobytes())
+            if row.size:
+                write(np.ascontiguousarray(row, rows.dtype).data.cast("B"))
         write(b"\0" * (_aligned(_size(rows)) - _size(rows)))
     file.write(digest.digest())
 

@@ -29,6 +29,7 @@ class CheckpointFiles:
         sync: called before a checkpoint is written: what was told before it must be on the disk by then.
         is_whole: says of a run whether all that it told up to so many evaluations, with which it has ended or not, is
             still there; if not, a checkpoint after them is of no use to it, and it is evolved again.
+        size: bytes that a checkpoint is likely to have.
     """
 
     def __init__(
@@ -39,9 +40,10 @@ class CheckpointFiles:
         notify: Callable[[str], None] = lambda _: None,
         sync: Callable[[], None] = lambda: None,
         is_whole: Callable[[int, int, bool], bool] = lambda run, evaluations, ended: True,
+        size: int = 0,
     ) -> None:
         self._folder, self._about, self._notify = directory / CHECKPOINTS, dict(about), notify
-        self._cadence, self._on = Cadence(every), bool(every)
+        self._cadence, self._on = Cadence(every, size=size), bool(every)
         self._sync, self._is_whole = sync, is_whole
         self._ours: set[Path] = set()
         self._failing = False

@@ -90,7 +90,13 @@ class Session:
                 self._held = held.pop_all()
             every = parse_every(self.settings.checkpoint_every)
             self.checkpoints = CheckpointFiles(
-                self.directory, self.about, every, notify, sync=self._record.sync, is_whole=self._record.is_whole
+                self.directory,
+                self.about,
+                every,
+                notify,
+                sync=self._record.sync,
+                is_whole=self._record.is_whole,
+                size=plan.runs * plan.bytes_each,
             )
         known = self._record.known if self._record is not None else frozenset()
         self._others: list[Observer] = [Once(other, known) for other in others]
