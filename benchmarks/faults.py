@@ -55,7 +55,11 @@ def rows(root: Path, *, quick: bool) -> Iterator[Row]:
     yield Row("damaged log", "zeroed, cut, torn, appended to, emptied", damage.damaged_logs(bench, left, few))
     how = "flipped, zeroed, cut, appended to, emptied"
     yield Row("damaged snapshots", how, damage.damaged_snapshots(bench, left, few))
-    yield Row("drafts left behind", "of the record, the log and a champion", damage.left_drafts(bench, left))
+    yield Row(
+        "drafts left behind",
+        "of the record, the log, a champion, snapshots, a checkpoint",
+        damage.left_drafts(bench, left),
+    )
     yield Row(
         "clock",
         "goes backwards by an hour at each look",
@@ -90,7 +94,7 @@ def _domains(bench: Bench, lab: Lab, root: Path, quick: bool) -> Iterator[Row]:
     yield Row("NaN and infinity", "returned by the domain", domains.surviving(bench, domains.BROKEN, calls))
     broken = Bench(root / "broken", sets=("failures=broken",))
     both = chain(
-        domains.surviving(broken, domains.RAISING, calls), domains.failing_once(broken, domains.RAISING, calls[-2:])
+        domains.surviving(broken, domains.RAISING, calls), domains.failing_once(broken, domains.RAISING, [30, 60])
     )
     yield Row("failing domain, failures=broken", "the same; for all of a step, or once", both)
     hanging = Bench(root / "hanging", {"evaluation_timeout": 3.0})

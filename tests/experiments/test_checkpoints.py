@@ -172,6 +172,14 @@ def test_a_run_whose_log_is_not_whole_goes_on_from_where_it_is(tmp_path: Path) -
     assert "not used for run 1" in told[0]
 
 
+def test_a_draft_of_somebody_who_was_killed_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    files(tmp_path).keep(saved(0, 1, 10))
+    for name in (".run-000-000-at-000000013.checkpoint.part.checkpoint", ".mine", "notes.txt"):
+        (tmp_path / "checkpoints" / name).touch()
+    files(tmp_path)
+    assert names(tmp_path) == [".mine", "notes.txt", "run-000-000-at-000000010.checkpoint"]
+
+
 def test_never_writes_nothing(tmp_path: Path) -> None:
     CheckpointFiles(tmp_path, ABOUT, Every()).keep(saved(0, 1, 10), last=True)
     assert list(tmp_path.iterdir()) == []

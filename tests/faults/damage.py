@@ -123,7 +123,14 @@ def damaged_snapshots(bench: Bench, left: Path, count: int) -> Iterator[Trial]:
 
 def left_drafts(bench: Bench, left: Path) -> Iterator[Trial]:
     """Leave drafts behind, as somebody does who is killed while writing."""
-    for name in (".run.json.part.json", ".metrics.jsonl.part.jsonl", "champions/.run-000.keras.part.keras"):
+    names = (
+        ".run.json.part.json",
+        ".metrics.jsonl.part.jsonl",
+        "champions/.run-000.keras.part.keras",
+        "behavior/.run-000.npz.part.npz",
+        "checkpoints/.run-000-002-at-000000083.checkpoint.part.checkpoint",
+    )
+    for name in names:
         out = _copied(bench, left)
         (out / name).write_text('{"half": ')
         yield compared(f"a draft {name}", bench.expected, bench.final(out))

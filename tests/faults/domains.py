@@ -59,7 +59,7 @@ def surviving(bench: Bench, kinds: Sequence[str], calls: Sequence[int]) -> Itera
 
 
 def failing_once(bench: Bench, kinds: Sequence[str], calls: Sequence[int]) -> Iterator[Trial]:
-    """Let a domain fail at one call only, where that is no reason to end: asked again, it says what it should."""
+    """Let a domain fail at one call for several, where that ends nothing: asked again, it says what it should."""
     for kind in kinds:
         for at in calls:
             out, flag = bench.out(), bench.break_domain(kind, at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.cadence import Cadence, Every
 from tfsm.evolution.packing import read_saved, write_saved
 from tfsm.evolution.saving import Saved
+from tfsm.files import is_draft
 
 CHECKPOINTS: Final = "checkpoints"
 _NAME: Final = re.compile(r"run-(\d+)-(\d+)-at-(\d+)\.checkpoint")
@@ -47,6 +49,7 @@ class CheckpointFiles:
         self._sync, self._is_whole = sync, is_whole
         self._ours: set[Path] = set()
         self._failing = False
+        self._tidy()
 
     def bound(self, spent: int) -> int:
         """Return the number of evaluations, above `spent`, at which to look again at the latest."""
@@ -131,6 +134,13 @@ class CheckpointFiles:
         for file in sorted(self._folder.glob("*.checkpoint")):
             if found := _NAME.fullmatch(file.name):
                 yield file, range(int(found[1]), int(found[2]) + 1), int(found[3])
+
+    def _tidy(self) -> None:
+        """Remove what somebody was writing when he was killed: another has another name, and it may be large."""
+        for file in self._folder.glob(".*"):
+            if is_draft(file):
+                with suppress(OSError):
+                    file.unlink()
 
     def _put_aside(self, file: Path) -> None:
         """Make room for a file without deleting one that could not be read."""
