@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tfsm.evolution.cadence import Cadence, Every
 from tfsm.evolution.loop import Loop
 from tfsm.evolution.packing import packed, unpacked
-from tfsm.evolution.records import Progress, RunResult, Silent, Snapshot
 from tfsm.evolution.saving import Saved
 from tfsm.experiments.failing import as_users_see
+from tfsm.experiments.observing import Passing
 from tfsm.experiments.parts import Engines
 from tfsm.experiments.places.task import Desk
 from tfsm.experiments.recipe import Recipe
@@ -35,7 +33,7 @@ class GroupEnd(NamedTuple):
     evaluated: int
 
 
-class Outbox(Silent):
+class Outbox(Passing):
     """An observer, and keeper of checkpoints, that writes everything down to be sent.
 
     Args:
@@ -51,34 +49,6 @@ class Outbox(Silent):
         """Return what was written down, and begin anew."""
         told, self._told = self._told, []
         return told
-
-    def progress(self, progress: Progress) -> None:
-        """Write it down."""
-        self._tell("progress", progress)
-
-    def interval(self, metrics: list[dict[str, Any]]) -> None:
-        """Write it down."""
-        self._tell("interval", metrics)
-
-    def sensitivity(self, run: int, evaluations: int, values: np.ndarray) -> None:
-        """Write it down."""
-        self._tell("sensitivity", run, evaluations, values)
-
-    def population(self, snapshot: Snapshot) -> None:
-        """Write it down."""
-        self._tell("population", snapshot)
-
-    def best(self, run: int, evaluations: int, fitness: float, genome: np.ndarray) -> None:
-        """Write it down."""
-        self._tell("best", run, evaluations, fitness, genome)
-
-    def solved(self, run: int, evaluations: int) -> None:
-        """Write it down."""
-        self._tell("solved", run, evaluations)
-
-    def finished(self, result: RunResult) -> None:
-        """Write it down."""
-        self._tell("finished", result)
 
     def bound(self, spent: int) -> int:
         """Return the number of evaluations, above `spent`, at which to look again at the latest."""

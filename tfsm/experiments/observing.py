@@ -14,17 +14,8 @@ from tfsm.experiments.settings import Settings
 from tfsm.plugins import Plugins
 
 
-class Guarded:
-    """Passes on to an observer what it has methods for; one that fails is warned of, and told nothing more.
-
-    Args:
-        observer: any object.
-        name: what to call it in a warning.
-        warn: told if it fails, once.
-    """
-
-    def __init__(self, observer: Any, name: str, warn: Callable[[str], None]) -> None:
-        self._observer, self._name, self._warn = observer, name, warn
+class Passing:
+    """An observer that passes everything on in one way."""
 
     def started(self, experiment: Experiment) -> None:
         """Pass it on."""
@@ -61,6 +52,22 @@ class Guarded:
     def ended(self, status: Status) -> None:
         """Pass it on."""
         self._tell("ended", status)
+
+    def _tell(self, event: str, *arguments: Any) -> None:
+        raise NotImplementedError
+
+
+class Guarded(Passing):
+    """Passes on to an observer what it has methods for; one that fails is warned of, and told nothing more.
+
+    Args:
+        observer: any object.
+        name: what to call it in a warning.
+        warn: told if it fails, once.
+    """
+
+    def __init__(self, observer: Any, name: str, warn: Callable[[str], None]) -> None:
+        self._observer, self._name, self._warn = observer, name, warn
 
     def _tell(self, event: str, *arguments: Any) -> None:
         try:
