@@ -149,7 +149,9 @@ def _tried(bench: Bench, out: Path, observers: list[Any]) -> tuple[list[str], st
         bench.run(out, observers=observers)
     except TfsmError as error:
         words = str(error)
-        return (["more than one line"] if "\n" in words else []), f"{_written(error)}: {words}"
+        return (["more than one line"] if "\n" in words else []), "; ".join(
+            [f"{_written(error)}: {words}", *bench.heard]
+        )
     except Exception as error:
         return [f"{type(error).__name__}: {error}"], ""
     return [], "; ".join(bench.heard)
