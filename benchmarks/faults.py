@@ -94,7 +94,7 @@ def _domains(bench: Bench, lab: Lab, root: Path, quick: bool) -> Iterator[Row]:
     yield Row("NaN and infinity", "returned by the domain", domains.surviving(bench, domains.BROKEN, calls))
     broken = Bench(root / "broken", sets=("failures=broken",))
     both = chain(
-        domains.surviving(broken, domains.RAISING, calls), domains.failing_once(broken, domains.RAISING, [30, 60])
+        domains.surviving(broken, domains.RAISING, calls), domains.failing_once(broken, domains.RAISING, calls[-2:])
     )
     yield Row("failing domain, failures=broken", "the same; for all of a step, or once", both)
     hanging = Bench(root / "hanging", {"evaluation_timeout": 3.0})
@@ -180,7 +180,8 @@ def _document(lines: Sequence[str], quick: bool, in_parts: bool) -> str:
         "champions, and every snapshot of behavior. Survived means that, besides, the user was told what he should",
         "be, in one line and without a traceback, that the exit code was right, and that nothing damaged was deleted.",
         "",
-        "After kill -9, every fifth experiment goes on by a command; the others, for speed, in the process that counts.",
+        "After kill -9, every fifth experiment goes on by a command; the others, for speed, in the process that",
+        "counts.",
         "",
         "Where a failing evaluation counts as broken, and where the domain returns NaN, the result is another than",
         "without the fault, as it must be: lost is then what is missing.",

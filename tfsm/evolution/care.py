@@ -41,21 +41,29 @@ class Care:
             self.failed = True
             raise
         # SystemExit too: a simulator that calls sys.exit() has failed like any other.
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit):
             if self.failures == "stop":
                 self.failed = True
                 raise
-            if places.size > 1:
-                # Nobody knows whose fault it was; each is asked for alone.
-                for place in places:
-                    yield from self.results(ask, np.array([place]))
-                return
+            # Nobody knows whose fault it was, or whether it was a passing one: each is asked for once more, alone.
+            for place in places:
+                yield from self._alone(ask, np.array([place]))
+            return
+        yield places, found
+
+    def _alone(self, ask: Callable[[np.ndarray], Any], place: np.ndarray) -> Iterator[tuple[np.ndarray, Any | None]]:
+        try:
+            found = self._within_time(ask, place)
+        except TimedOut:
+            self.failed = True
+            raise
+        except (Exception, SystemExit) as error:
             if not self.broken:
                 self.warn(f"warning: an evaluation failed, and counts as broken: {type(error).__name__}: {error}")
             self.broken += 1
-            yield places, None
+            yield place, None
             return
-        yield places, found
+        yield place, found
 
     def _within_time(self, ask: Callable[[np.ndarray], Any], places: np.ndarray) -> Any:
         if self.timeout is None:
