@@ -95,5 +95,4 @@ def test_first_calls_are_compiling_and_later_ones_are_not() -> None:
     pace = Pace((20, 10))
     for key, steps, seconds in (((True, 20), 1, 2.0), ((False, 20), 1, 5.0), ((False, 20), 8, 0.5)):
         pace.learn(key, steps, seconds)
-    pace.compiled(3.0)
-    assert pace.compile_seconds == 10.0
+    assert pace.compile_seconds == 7.0

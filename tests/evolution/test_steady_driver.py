@@ -262,7 +262,7 @@ class Keeper:
     def due(self, spent: int) -> bool:
         return spent == 10
 
-    def keep(self, saved: Saved) -> None:
+    def keep(self, saved: Saved, *, last: bool = False) -> None:
         self.content = self.content or packed(saved, {})
 
 

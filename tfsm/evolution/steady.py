@@ -143,14 +143,12 @@ class Steady:
 
     def saved(self) -> Saved:
         """Return where all runs stand, valid until the next call; whoever is on the way will be handed out again."""
-        # Who ended without a solution may go on some day, with more evaluations.
-        over = [result for result in self.results if result.solved and self._engine.stop_when_solved]
-        going = [run for run in self._runs if run not in {result.run for result in over}]
+        going = self._ledger.going
         return Saved(
             first=self._runs.start,
             count=len(self._runs),
             spent=min((self._ledger.accounts[run].settled for run in going), default=self._budget),
-            results=tuple(over),
+            results=tuple(self.results),
             standing=dict(self._reporter.standing),
             tables=tables_of(self._engine.state, [self._lane(run) for run in going]),
             apart={run: self._ledger.apart(run) for run in going},

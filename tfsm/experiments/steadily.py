@@ -62,6 +62,8 @@ class Steadily:
         saved = session.saved()
         if len(saved) > 1 or any(one.count < settings.runs for one in saved):
             raise TfsmError("its runs were left in groups, and cannot go on child by child: --grain runs goes on")
+        if any(not one.solved and one.evaluations < settings.evaluations for group in saved for one in group.results):
+            raise TfsmError("runs that have spent their evaluations child by child cannot go on with more of them")
         self._log = EventLog(session.directory / ORDER, saved[0].events if saved else 0) if session.directory else None
         self.steady = Steady(
             engine,
