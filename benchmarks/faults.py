@@ -180,6 +180,15 @@ def _document(lines: Sequence[str], quick: bool, in_parts: bool) -> str:
         "champions, and every snapshot of behavior. Survived means that, besides, the user was told what he should",
         "be, in one line and without a traceback, that the exit code was right, and that nothing damaged was deleted.",
         "",
+        *(
+            (
+                "Rows made in parts are of different states of the code. Rows that showed a loss were measured again after",
+                "its cause was mended; the numbers are those of the last time.",
+                "",
+            )
+            if in_parts
+            else ()
+        ),
         "After kill -9, every fifth experiment goes on by a command; the others, for speed, in the process that",
         "counts.",
         "",
