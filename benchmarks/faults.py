@@ -182,8 +182,8 @@ def _document(lines: Sequence[str], quick: bool, in_parts: bool) -> str:
         "",
         *(
             (
-                "Rows made in parts are of different states of the code. Rows that showed a loss were measured again after",
-                "its cause was mended; the numbers are those of the last time.",
+                "Rows made in parts are of different states of the code. Rows that showed a loss were measured again",
+                "after its cause was mended; the numbers are those of the last time.",
                 "",
             )
             if in_parts
