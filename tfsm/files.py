@@ -44,6 +44,17 @@ def is_draft(path: Path) -> bool:
     return path.name.startswith(".") and _DRAFT in path.suffixes
 
 
+def put_aside(file: Path, why: str) -> Path:
+    """Give a file another name, so that its place is free and nothing is lost; returns that name.
+
+    Args:
+        file: the file.
+        why: a word of the new name.
+    """
+    count = sum(1 for _ in file.parent.glob(f"{file.name}.{why}-*"))
+    return file.rename(file.with_name(f"{file.name}.{why}-{count + 1}"))
+
+
 def to_disk(path: Path) -> None:
     """Let neither a file nor the names in a folder wait in a buffer."""
     # Some systems cannot open folders, and some file systems cannot be asked: then this is all that can be done.

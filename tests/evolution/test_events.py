@@ -59,6 +59,17 @@ def test_what_came_after_a_checkpoint_is_forgotten(tmp_path: Path) -> None:
         EventLog(file, keep=5)
 
 
+def test_what_runs_did_that_begin_anew_is_forgotten(tmp_path: Path) -> None:
+    file = tmp_path / "events"
+    with EventLog(file) as log:
+        for run in (0, 1, 11, 1, 0):
+            log(Event(">", run, 1))
+    with EventLog(file, keep=4, without=[1]) as log:
+        assert log.count == 2
+        log(Event("<", 0, 1))
+    assert [str(event) for event in read_events(file)] == ["> 0 1", "> 11 1", "< 0 1"]
+
+
 def test_a_file_that_is_no_log_is_told(tmp_path: Path) -> None:
     file = tmp_path / "events"
     with pytest.raises(TfsmError, match="cannot be read"):

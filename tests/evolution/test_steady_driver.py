@@ -244,9 +244,9 @@ def test_what_cannot_be_is_said(engine: Engine) -> None:
     with pytest.raises(TfsmError, match="there is room for 2 of the 3 runs"):
         Steady(engine, **SIZES | {"runs": 3})
     with pytest.raises(TfsmError, match="the runs 2 to 3 were saved, and 0 to 1 are to go on"):
-        Steady(engine, saved=Saved(2, 2, 0), **SIZES)
+        Steady(engine, saved=[Saved(2, 2, 0)], **SIZES)
     with pytest.raises(TfsmError, match="not from a checkpoint"):
-        Steady(engine, saved=Saved(0, 2, 0), replay=[Event(">", 0, 0)], **SIZES)
+        Steady(engine, saved=[Saved(0, 2, 0)], replay=[Event(">", 0, 0)], **SIZES)
     with pytest.raises(TfsmError, match=r"set engine\.reuse=false"):
         Steady(make_engine(mutation=SafeMutationSum()), **SIZES)
 
@@ -271,7 +271,7 @@ def test_what_was_left_in_lock_step_goes_on_one_by_one(engine: Engine, nursery: 
     expected = Loop(engine, checkpoints=keeper, **SIZES).run()
     saved, _ = unpacked(keeper.content)
     assert saved.spent == 10
-    steady = Steady(engine, saved=saved, **SIZES)
+    steady = Steady(engine, saved=[saved], **SIZES)
     drive(engine, nursery.make, steady=steady)
     for before, after in zip(expected, sorted(steady.results, key=lambda result: result.run), strict=True):
         assert before.summary() == after.summary()
@@ -288,9 +288,44 @@ def test_a_run_that_has_spent_its_budget_ends_when_it_goes_on(engine: Engine, nu
     steady, _, _ = begun(engine, nursery)
     steady.settle(*map(nursery.make, steady.orders(4)))
     saved, _ = unpacked(packed(steady.saved(), {}))
-    steady = Steady(engine, saved=saved, **SIZES | {"evaluations": 6})
+    steady = Steady(engine, saved=[saved], **SIZES | {"evaluations": 6})
     assert steady.ended
     assert [result.evaluations for result in steady.results] == [6, 6]
+
+
+@pytest.mark.parametrize("shorter", [3, 4, 13, 16])
+def test_whoever_has_spent_his_evaluations_goes_on_with_more_as_if_he_never_had(
+    engine: Engine, nursery: Nursery, shorter: int
+) -> None:
+    whole, expected, _ = drive(engine, nursery.make, **SIZES)
+    steady, told, _ = drive(engine, nursery.make, **SIZES | {"evaluations": shorter})
+    assert [result.evaluations for result in steady.results] == [shorter] * 2
+    saved, _ = unpacked(packed(steady.saved(), {}))
+    assert saved.going == [0, 1]
+    heard = Recorder()
+    longer = Steady(engine, saved=[saved], observers=[heard], **SIZES)
+    drive(engine, nursery.make, steady=longer)
+    assert outcomes(longer) == outcomes(whole)
+    lines = [line for line in told.metrics if line["evaluations"] % 8 == 0] + heard.metrics
+    assert {(line["run"], line["evaluations"]): line for line in lines} == {
+        (line["run"], line["evaluations"]): line for line in expected.metrics
+    }
+
+
+def outcomes(steady: Steady) -> list[Any]:
+    ended = sorted(steady.results, key=lambda result: result.run)
+    return [(result.summary(), result.champion.tobytes()) for result in ended]
+
+
+def test_runs_of_which_nothing_was_kept_begin_among_others_that_go_on(engine: Engine, nursery: Nursery) -> None:
+    whole, _, _ = drive(engine, nursery.make, **SIZES)
+    steady, _, _ = begun(engine, nursery)
+    steady.settle(*map(nursery.make, steady.orders(2)))
+    saved, _ = unpacked(packed(steady.saved(), {}))
+    for part in (range(1), range(1, 2)):
+        gone_on = Steady(engine, saved=[saved.part(part)], **SIZES)
+        drive(engine, nursery.make, steady=gone_on)
+        assert outcomes(gone_on) == outcomes(whole)
 
 
 def test_nothing_is_traced_twice(engine: Engine, nursery: Nursery) -> None:

@@ -24,6 +24,7 @@ from tfsm.evolution.nursery import Nursery
 from tfsm.evolution.orders import Bred, Order
 from tfsm.evolution.packing import packed, unpacked
 from tfsm.evolution.steady import Steady
+from tfsm.experiments.observing import Once
 from tfsm.kernels.noise import fold, root_seed, split
 from tfsm.models.network import Network
 from tfsm_mutations.control import Control
@@ -197,7 +198,8 @@ def test_a_checkpoint_at_any_moment_gives_a_log_that_can_be_replayed(
     place: Place, at_once: int, order: int, moment: int, later: int
 ) -> None:
     heard, events, chance = Recorder(), list[Event](), random.Random(order)
-    steady = Steady(place.engine, seed=0, observers=[heard], events=events.append, **SIZES)
+    once = Once(heard)  # whoever has spent his evaluations says so again when he goes on
+    steady = Steady(place.engine, seed=0, observers=[once], events=events.append, **SIZES)
     away: list[Order] = []
     for _ in range(moment):
         if steady.ended:
@@ -210,7 +212,7 @@ def test_a_checkpoint_at_any_moment_gives_a_log_that_can_be_replayed(
     place.engine.reset(0)  # nothing is left of it but the file
     saved, _ = unpacked(content)
     assert saved.events == len(events)
-    gone_on = Steady(place.engine, seed=0, observers=[heard], events=events.append, saved=saved, **SIZES)
+    gone_on = Steady(place.engine, seed=0, observers=[once], events=events.append, saved=[saved], **SIZES)
     drive(place.engine, place.nursery.make, at_once=later, pick=chance.randrange, steady=gone_on)
     assert gone_on.events == len(events)
     whole = Outcome.of(gone_on, heard, events, place.engine)

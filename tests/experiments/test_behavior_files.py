@@ -107,3 +107,17 @@ def test_what_was_added_is_brought_to_the_disk_once(
     assert len(asked) == 2  # the file, and its name
     begun.sync()
     assert len(asked) == 2
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_snapshots_that_are_taken_back_are_told_again(tmp_path: Path, begun: BehaviorFiles, ended: bool) -> None:
+    if ended:
+        begun.end(0)
+    files = reopened(tmp_path)
+    files.forget({0: 20, 1: 0})
+    assert files.known == {(0, 20)}
+    again = reopened(tmp_path)
+    assert again.known == {(0, 20)}, "also if nothing comes after it"
+    again.add(snapshot(0, 40))
+    again.end(0)
+    assert kept(tmp_path) == [20, 40]

@@ -11,6 +11,7 @@ import pytest
 
 import tfsm
 from tests.helpers.domains import HostTarget
+from tfsm.evolution.events import read_events
 from tfsm.evolution.records import Progress
 from tfsm.experiments.places.where import Where, where, where_before
 from tfsm.experiments.settings import Settings
@@ -105,11 +106,19 @@ def test_a_recorded_order_gives_the_same_run_whatever_the_number_of_workers(tmp_
 
 
 @pytest.mark.slow
-def test_child_by_child_what_is_spent_is_spent(tmp_path: Path) -> None:
-    there = {"runs": 1, "grain": "children", "workers": 1, "domain": HostTarget(near=0.0)}
-    evolved(tmp_path / "run", evaluations=40, **there)
-    with pytest.raises(tfsm.TfsmError, match="cannot go on with more of them"):
-        evolved(tmp_path / "run", evaluations=80, resume=True, **there)
+def test_child_by_child_there_may_be_more_evaluations_and_runs_than_before(tmp_path: Path) -> None:
+    domain = HostTarget(near=0.0)
+    there = {"grain": "children", "workers": 1, "domain": domain}
+    here = evolved(tmp_path / "here", runs=2, evaluations=85, domain=domain)
+    evolved(tmp_path / "run", runs=1, evaluations=45, **there)
+    evolved(tmp_path / "run", runs=1, evaluations=85, resume=True, **there)
+    longer = evolved(tmp_path / "run", runs=2, evaluations=85, resume=True, **there)
+    assert_same(longer, here)
+    assert lines(tmp_path / "run") == lines(tmp_path / "here")
+    kept = sorted(file.name for file in (tmp_path / "run" / "checkpoints").iterdir())
+    assert kept == ["run-000-001-at-000000085.checkpoint"]
+    replayed = [str(event) for event in read_events(tmp_path / "run" / "order.log")]
+    assert replayed.count("< 0 84") == replayed.count("< 1 84") == 1
 
 
 @pytest.mark.parametrize(

@@ -87,3 +87,14 @@ def test_in_the_end_the_order_is_that_of_an_uninterrupted_run(tmp_path: Path) ->
         file.add([entry])
     file.tidy(20)
     assert (tmp_path / "metrics.jsonl").read_bytes() == whole
+
+
+def test_what_is_taken_back_can_be_told_otherwise(tmp_path: Path) -> None:
+    written(tmp_path, LINES)
+    file = MetricsFile(tmp_path)
+    file.forget({0: 20, 7: 0})
+    assert file.known == {(0, 20), (1, 20), (1, 40)}
+    file.add([line(0, 20, other=True), line(0, 40, other=True)])
+    file.close()
+    found = [json.loads(text) for text in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert found == [LINES[0], LINES[1], LINES[3], line(0, 40, other=True)]

@@ -10,11 +10,13 @@ Whoever is handed out a second time without having been settled got lost on the 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from tfsm.errors import TfsmError
+from tfsm.files import whole
 
 Kind: TypeAlias = Literal[">", "<", "!"]
 _KINDS: Final = (">", "<", "!")
@@ -64,18 +66,24 @@ class EventLog:
     Args:
         file: the file.
         keep: how many events of those that are there already still hold, as a checkpoint says; None: all.
+        without: runs that begin anew: none of their events holds.
     """
 
-    def __init__(self, file: Path, keep: int | None = None) -> None:
-        self._file = file.open("a+b")
-        self._file.seek(0)
-        there = self._file.readlines()
+    def __init__(self, file: Path, keep: int | None = None, without: Collection[int] = ()) -> None:
+        content = file.read_bytes() if file.is_file() else b""
+        there = content.splitlines(keepends=True)
         if there and not there[-1].endswith(b"\n"):
             del there[-1]
         if keep is not None and len(there) < keep:
-            self._file.close()
             raise TfsmError(f"{file}: ends after {len(there)} events, and the checkpoint was made after {keep}")
-        self._file.truncate(sum(len(line) for line in there[:keep]))
+        names = {str(run).encode() for run in without}
+        there = [line for line in there[:keep] if line.split(b" ")[1:2] not in ([name] for name in names)]
+        if content != (held := b"".join(there)):
+            with whole(file) as draft:
+                draft.write_bytes(held)
+        self.count = len(there)
+        """How many events it began with."""
+        self._file = file.open("ab")
 
     def __call__(self, event: Event) -> None:
         """Append an event."""

@@ -150,11 +150,8 @@ class Loop:
             self._results += [reporter.end(lane) for lane in ending]
         going = [lane for lane in active if lane not in ending]
         spent = int(state.evaluations.numpy()[going].min()) if going else 0
-        # An intensity that adapts for all may have been corrected before the evaluation failed: the checkpoint before
-        # is right, this one would not be.
-        if spent and (state.control.numpy() == 1).all():
-            self._keep(group, spent, going)
         if spent:
+            self._keep(group, spent, going)
             self._results += [reporter.end(lane) for lane in going if np.isfinite(state.best_fitness.numpy()[lane])]
 
     def _keep(self, group: Saved, spent: int, lanes: list[int], *, last: bool = False) -> None:

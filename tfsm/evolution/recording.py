@@ -31,7 +31,7 @@ def tally(
         "broken": fitness <= state.baseline.sparse_read(lanes),
         **diagnostics,
     }
-    with _after(fitness):
+    with after(fitness):
         for name, mark in marks.items():
             counted = tf.where(live, tf.cast(mark, tf.float32), 0.0)
             state.tallies[name].scatter_nd_add(lanes[:, None], counted)
@@ -57,7 +57,7 @@ def record(
         found: what was found of them.
         strength: how many times the intensity they were made with, `[W]`; 1 if None.
     """
-    with _after(found.fitness):
+    with after(found.fitness):
         _record(state, lanes, live, admission, genomes, found, strength)
 
 
@@ -96,7 +96,7 @@ def _record(
     state.solved_at.scatter_nd_update(solving[:, None], state.evaluations.sparse_read(solving))
 
 
-def _after(fitness: Tensor) -> AbstractContextManager[None]:
+def after(fitness: Tensor) -> AbstractContextManager[None]:
     """Do what follows only if there was an evaluation: where it fails, nothing may look as if there had been one."""
     return tf.control_dependencies([fitness])
 

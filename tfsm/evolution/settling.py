@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfsm.contracts import Evaluation, Newcomer, Population, Tensor
 from tfsm.evolution.breeder import Breeder
 from tfsm.evolution.breeding import Drawn, Offspring
-from tfsm.evolution.recording import record, tally
+from tfsm.evolution.recording import after, record, tally
 from tfsm.evolution.selecting import Selector
 from tfsm.evolution.state import State
 
@@ -74,7 +74,8 @@ class Settler:
             marks["intensity"] = tf.cast(self._breeder.intensity, tf.float32) * children.strength
         tally(self._state, lanes, live, found.fitness, children.rivals, marks)
         if self._breeder.adaptation.mode == "divergence":
-            self._correct(lanes, live & ~(children.moved < 0), children)
+            with after(found.fitness):
+                self._correct(lanes, live & ~(children.moved < 0), children)
         record(self._state, lanes, live, admission, children.genomes, found, children.strength)
 
     def _correct(self, lanes: Tensor, live: Tensor, children: Offspring) -> None:

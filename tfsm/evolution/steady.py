@@ -20,6 +20,7 @@ from tfsm.evolution.records import Observer, RunResult
 from tfsm.evolution.replaying import Replay
 from tfsm.evolution.reporting import Reporter
 from tfsm.evolution.saving import Apart, Saved, restore, tables_of
+from tfsm.evolution.spent import Spent, spent, with_tallies
 
 Failures: TypeAlias = Literal["stop", "broken"]
 
@@ -41,7 +42,7 @@ class Steady:
         replay: events of such a log: they happen again, in this order; what comes after them happens as it comes.
         failures: what becomes of individuals that could not be made: everything ends with an error, or they count as
             evaluated, and as broken.
-        saved: where these runs stood when they were left.
+        saved: where runs stood when they were left; the others begin.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Steady:
         events: Callable[[Event], None] = lambda event: None,
         replay: Sequence[Event] = (),
         failures: Failures = "stop",
-        saved: Saved | None = None,
+        saved: Sequence[Saved] = (),
     ) -> None:
         self._runs = range(runs) if isinstance(runs, int) else runs
         _check(engine, self._runs, saved, replay)
@@ -69,6 +70,7 @@ class Steady:
         self._reporter = Reporter(engine, seed=seed, log_every=log_every, observers=observers, width=self._lanes.narrow)
         self._reporter.first = self._runs.start
         self._started: set[int] = set()
+        self._spent: dict[int, Spent] = {}
         self._replay = Replay(replay) if replay else None
         self._told = float("-inf")
         self.results: list[RunResult] = []
@@ -78,8 +80,8 @@ class Steady:
         self.events = 0
         """How many events there were so far."""
         engine.reset(self._runs.start)
-        if saved is not None:
-            self._restore(saved)
+        for group in saved:
+            self._restore(group)
         self._tell()
 
     @property
@@ -143,15 +145,24 @@ class Steady:
 
     def saved(self) -> Saved:
         """Return where all runs stand, valid until the next call; whoever is on the way will be handed out again."""
-        going = self._ledger.going
+        # Whoever has only spent his evaluations may get more of them some day.
+        going = sorted({*self._ledger.going, *self._spent})
+        before = [self._spent.get(run) for run in going]
+        standing = dict(self._reporter.standing)
+        for run, own in self._spent.items():
+            standing.pop(run, None)
+            standing |= {} if own.standing is None else {run: own.standing}
         return Saved(
             first=self._runs.start,
             count=len(self._runs),
             spent=min((self._ledger.accounts[run].settled for run in going), default=self._budget),
-            results=tuple(self.results),
-            standing=dict(self._reporter.standing),
-            tables=tables_of(self._engine.state, [self._lane(run) for run in going]),
-            apart={run: self._ledger.apart(run) for run in going},
+            results=tuple(result for result in self.results if result.run not in self._spent),
+            standing=standing,
+            tables=with_tallies(tables_of(self._engine.state, [self._lane(run) for run in going]), before),
+            apart={
+                run: self._ledger.apart(run) if own is None else own.apart
+                for run, own in zip(going, before, strict=True)
+            },
             events=self.events,
         )
 
@@ -165,8 +176,8 @@ class Steady:
             self._ledger.end(result.run)
         self.results += saved.results
         self._reporter.standing |= saved.standing
-        self.events = saved.events
-        for run in self._ledger.going:
+        self.events = max(self.events, saved.events)
+        for run in saved.going:
             if self._ledger.accounts[run].settled >= self._budget:
                 self._report(run, ends=True)
 
@@ -231,7 +242,7 @@ class Steady:
             settled = self._ledger.settle(one.run, one.number, failed=failed)
             self._note("!" if failed else "<", one.run, one.number)
             ends = settled >= self._budget or (one.solves and self._engine.stop_when_solved)
-            if ends or (settled % self._log_every == 0 and settled > self._ledger.beginners):
+            if ends or self._is_regular(settled):
                 self._lanes.settle(batch.values())
                 batch.clear()
                 self._report(one.run, ends=ends)
@@ -243,14 +254,29 @@ class Steady:
         self._settle([self._lanes.broken(run, number)], failed=True)
 
     def _report(self, run: int, *, ends: bool) -> None:
+        lane, regular = self._lane(run), self._is_regular(self._ledger.accounts[run].settled)
+        if regular:
+            self._log(run)
+        if not ends:
+            return
+        if not (self._engine.stop_when_solved and self._engine.state.solved.numpy()[lane]):
+            # An interval ends with the run only as long as there is nothing more of it.
+            standing = self._reporter.standing.get(run)
+            self._spent[run] = spent(self._engine.state, lane, self._ledger.apart(run), standing)
+        if not regular:
+            self._log(run)
+        self.results.append(self._reporter.end(lane))
+        self._ledger.end(run)
+        self._lanes.forget(run)
+        if self._replay is not None:
+            self._replay.forget(run)
+
+    def _log(self, run: int) -> None:
         lane = self._lane(run)
         self._reporter.log([lane], {lane: self._ledger.interval(run)})
-        if ends:
-            self.results.append(self._reporter.end(lane))
-            self._ledger.end(run)
-            self._lanes.forget(run)
-            if self._replay is not None:
-                self._replay.forget(run)
+
+    def _is_regular(self, settled: int) -> bool:
+        return settled % self._log_every == 0 and settled > self._ledger.beginners
 
     def _note(self, kind: Kind, run: int, number: int) -> None:
         self.events += 1
@@ -266,16 +292,17 @@ class Steady:
         self._reporter.progress(self._runs, self.results, len(self._runs), self._budget, phase)
 
 
-def _check(engine: Engine, runs: range, saved: Saved | None, replay: Sequence[Event]) -> None:
+def _check(engine: Engine, runs: range, saved: Sequence[Saved], replay: Sequence[Event]) -> None:
     if engine.reuses:
         raise TfsmError(
             "whoever makes children far from the populations keeps no sensitivities: set engine.reuse=false"
         )
     if len(runs) > engine.plan.runs:
         raise TfsmError(f"there is room for {engine.plan.runs} of the {len(runs)} runs: raise engine.memory")
-    if saved is not None and saved.runs != runs:
-        raise TfsmError(f"the runs {_named(saved.runs)} were saved, and {_named(runs)} are to go on")
-    if saved is not None and replay:
+    for group in saved:
+        if not {*group.runs} <= {*runs}:
+            raise TfsmError(f"the runs {_named(group.runs)} were saved, and {_named(runs)} are to go on")
+    if saved and replay:
         raise TfsmError("a log is replayed from its beginning, and not from a checkpoint")
 
 

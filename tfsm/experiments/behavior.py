@@ -74,14 +74,25 @@ class BehaviorFiles:
         if snapshot.evaluations in known:
             return
         known[snapshot.evaluations] = snapshot
-        buffer = io.BytesIO()
-        np.savez(buffer, **_together([snapshot]))
         file = self._parts_file(snapshot.run)
         file.parent.mkdir(exist_ok=True)
         with file.open("ab") as opened:
-            opened.write(_LENGTH.pack(buffer.tell()) + buffer.getvalue())
+            opened.write(_part(snapshot))
         self._unsafe.add(file)
         self.known.add((snapshot.run, snapshot.evaluations))
+
+    def forget(self, after: Mapping[int, int]) -> None:
+        """Take back the snapshots of runs after so many evaluations each."""
+        for run, evaluations in after.items():
+            known = self._of(run)
+            if not any(number > evaluations for number in known):
+                continue
+            left = {number: known[number] for number in sorted(known) if number <= evaluations}
+            with whole(self._parts_file(run)) as draft:
+                draft.write_bytes(b"".join(_part(snapshot) for snapshot in left.values()))
+            behavior_file(self._directory, run).unlink(missing_ok=True)
+            self._snapshots[run] = left
+            self.known -= {(run, number) for number in known if number > evaluations}
 
     def sync(self) -> None:
         """Let a power cut lose none either."""
@@ -116,6 +127,12 @@ class BehaviorFiles:
 
     def _parts_file(self, run: int) -> Path:
         return self._directory / BEHAVIOR / f".run-{run:03d}.parts"
+
+
+def _part(snapshot: Snapshot) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **_together([snapshot]))
+    return _LENGTH.pack(buffer.tell()) + buffer.getvalue()
 
 
 def _from_file(run: int, file: Path) -> dict[int, Snapshot]:

@@ -13,7 +13,7 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.cadence import Cadence, Every
 from tfsm.evolution.packing import read_saved, write_saved
 from tfsm.evolution.saving import Saved
-from tfsm.files import is_draft
+from tfsm.files import is_draft, put_aside
 
 CHECKPOINTS: Final = "checkpoints"
 _NAME: Final = re.compile(r"run-(\d+)-(\d+)-at-(\d+)\.checkpoint")
@@ -59,8 +59,14 @@ class CheckpointFiles:
         """Say whether it is time."""
         return self._cadence.due(spent)
 
-    def keep(self, saved: Saved, *, last: bool = False) -> None:
-        """Write a checkpoint; where that fails the run goes on, and the one before stays."""
+    def keep(self, saved: Saved, *, last: bool = False, instead: bool = False) -> None:
+        """Write a checkpoint; where that fails the run goes on, and the one before stays.
+
+        Args:
+            saved: where a group of runs stands.
+            last: whether it has come to its end.
+            instead: whether it takes the place of all others of these runs, whatever evaluations those were at.
+        """
         if not self._on:
             return
         began = time.perf_counter()
@@ -81,6 +87,8 @@ class CheckpointFiles:
             self._failing = False
             self._ours.add(file)
             self._prune(saved, 1 if last else _KEPT)
+            if instead:
+                self._remove_others(file, saved)
         self._cadence.took(saved.spent, time.perf_counter() - began)
 
     def find(self, runs: range) -> list[Saved]:
@@ -145,8 +153,7 @@ class CheckpointFiles:
     def _put_aside(self, file: Path) -> None:
         """Make room for a file without deleting one that could not be read."""
         if file.exists() and file not in self._ours:
-            count = sum(1 for _ in self._folder.glob(f"{file.name}.damaged-*"))
-            file.rename(file.with_name(f"{file.name}.damaged-{count + 1}"))
+            put_aside(file, "damaged")
 
     def _prune(self, saved: Saved, count: int) -> None:
         """Keep only the newest of a group, so many of them; what is not ours is left alone."""
@@ -154,6 +161,12 @@ class CheckpointFiles:
         for _, file in own[:-count]:
             file.unlink(missing_ok=True)
             self._ours.discard(file)
+
+    def _remove_others(self, file: Path, saved: Saved) -> None:
+        for other, runs, _ in list(self._listed()):
+            if other != file and other in self._ours and any(run in saved.runs for run in runs):
+                other.unlink(missing_ok=True)
+                self._ours.discard(other)
 
 
 def _together(runs: list[int]) -> list[range]:

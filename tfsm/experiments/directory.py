@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import platform
 import shutil
@@ -21,7 +22,7 @@ from tfsm.experiments.locking import LOCK
 from tfsm.experiments.metrics_file import MetricsFile
 from tfsm.experiments.record import RECORD, now, read_record, write_json
 from tfsm.experiments.settings import Resolved
-from tfsm.files import is_draft, to_disk, whole
+from tfsm.files import is_draft, put_aside, to_disk, whole
 from tfsm.models.network import Network
 
 CHAMPIONS = "champions"
@@ -54,7 +55,7 @@ class RunDirectory(Silent):
         files: Mapping[str, Path],
         notify: Callable[[str], None] = lambda message: None,
     ) -> None:
-        self.path = path
+        self.path, self._notify = path, notify
         self._network, self._log_every = network, resolved.settings.log_every
         self._beginners = resolved.settings.population
         self._behavior = BehaviorFiles(path, self._log_every)
@@ -99,6 +100,17 @@ class RunDirectory(Silent):
         first = max(self._beginners, min((number for _, number in told), default=1) - 1) // self._log_every + 1
         numbers = [number * self._log_every for number in range(first, until // self._log_every + 1)]
         return all((run, number) in told for number in [*numbers, *([until] if ended else [])])
+
+    def forget(self, after: Mapping[int, int]) -> None:
+        """Take back what was told of runs after so many evaluations each: it will happen otherwise."""
+        with _told(self.path):
+            self._metrics.forget(after)
+            self._behavior.forget(after)
+            for run in [run for run in self._record["runs"] if run["evaluations"] > after.get(run["run"], math.inf)]:
+                self._record["runs"].remove(run)
+                if run["solved"]:
+                    self._put_aside(run["run"])
+            self._write_record()
 
     def interval(self, metrics: list[dict[str, Any]]) -> None:
         """Append a line for each run."""
@@ -145,6 +157,13 @@ class RunDirectory(Silent):
             if error is not None:
                 self._record["error"] = error
             self._write_record()
+
+    def _put_aside(self, run: int) -> None:
+        """Keep a champion that may never be found again."""
+        file = champion_file(self.path, run)
+        if file.is_file():
+            kept = put_aside(file, "before")
+            self._notify(f"run {run} was solved after the checkpoint that it goes on from; that champion is {kept}")
 
     def _write_record(self) -> None:
         write_json(self.path / RECORD, self._record)

@@ -58,6 +58,17 @@ class MetricsFile:
         self._opened.flush()
         self._known.update(map(_key, new))
 
+    def forget(self, after: Mapping[int, int]) -> None:
+        """Take back what was told of runs after so many evaluations each."""
+        told = {key for key in self._known if key[0] in after and key[1] > after[key[0]]}
+        if not told:
+            return
+        self.close()
+        lines = self._file.read_text(encoding="utf-8").splitlines(keepends=True)
+        write_text(self._file, "".join(line for line in lines if _key(json.loads(line)) not in told))
+        self._known -= told
+        self._opened = self._file.open("a", encoding="utf-8")
+
     def sync(self) -> None:
         """Let a power cut lose none either."""
         os.fsync(self._opened.fileno())

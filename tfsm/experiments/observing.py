@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,11 @@ class Once:
         }
         self._ended: set[tuple[str, int]] = set()
         self.started, self.progress, self.ended = observer.started, observer.progress, observer.ended
+
+    def forget(self, after: Mapping[int, int]) -> None:
+        """Let what is told of runs after so many evaluations each be new, whatever was told before."""
+        for told in self._told.values():
+            told -= {(run, number) for run, number in told if run in after and number > after[run]}
 
     def interval(self, metrics: list[dict[str, Any]]) -> None:
         """Pass on the lines that are new."""

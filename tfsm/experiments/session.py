@@ -99,7 +99,7 @@ class Session:
                 size=plan.runs * plan.bytes_each,
             )
         known = self._record.known if self._record is not None else frozenset()
-        self._others: list[Observer] = [Once(other, known) for other in others]
+        self._others = [Once(other, known) for other in others]
 
     @property
     def observers(self) -> list[Observer]:
@@ -109,6 +109,13 @@ class Session:
     def saved(self) -> list[Saved]:
         """Return where the runs stand that were begun before."""
         return [] if self.checkpoints is None else self.checkpoints.find(range(self.settings.runs))
+
+    def forget(self, after: Mapping[int, int]) -> None:
+        """Take back what was told of runs after so many evaluations each: it will happen otherwise."""
+        if self._record is not None:
+            self._record.forget(after)
+        for other in self._others:
+            other.forget(after)
 
     def __enter__(self) -> Self:
         experiment = Experiment(self.settings.as_dict(), self.directory, sections(self.network.model))

@@ -5,19 +5,21 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.events import Event, EventLog
 from tfsm.evolution.orders import Bred, Order
+from tfsm.evolution.saving import Saved
 from tfsm.evolution.steady import Steady
 from tfsm.experiments.making import MakeTask
 from tfsm.experiments.places.task import Failure, Message, Pool
 from tfsm.experiments.recipe import Recipe
 from tfsm.experiments.record import ORDER
 from tfsm.experiments.session import Session
+from tfsm.files import put_aside
 
 ATTEMPTS: Final = 3
 """How often an individual is tried whose worker dies, or takes too long."""
@@ -60,11 +62,13 @@ class Steadily:
         settings = session.settings
         self._pool, self._session, self._recipe, self._notify = pool, session, recipe, notify
         saved = session.saved()
-        if len(saved) > 1 or any(one.count < settings.runs for one in saved):
-            raise TfsmError("its runs were left in groups, and cannot go on child by child: --grain runs goes on")
-        if any(not one.solved and one.evaluations < settings.evaluations for group in saved for one in group.results):
-            raise TfsmError("runs that have spent their evaluations child by child cannot go on with more of them")
-        self._log = EventLog(session.directory / ORDER, saved[0].events if saved else 0) if session.directory else None
+        # In another order other things will happen than those that came after the checkpoint.
+        ended = {result.run for group in saved for result in group.results}
+        settled = {run: 0 for run in range(settings.runs) if run not in ended} | _settled(saved)
+        session.forget(settled)
+        self._log = self._opened_log(saved, [run for run, count in settled.items() if not count])
+        if self._log is not None:
+            saved = [replace(group, events=self._log.count) for group in saved]
         self.steady = Steady(
             engine,
             seed=settings.seed,
@@ -75,8 +79,10 @@ class Steadily:
             events=self._log or (lambda event: None),
             replay=replay,
             failures="broken",
-            saved=saved[0] if saved else None,
+            saved=saved,
         )
+        if saved and [group.runs for group in saved] != [range(settings.runs)]:
+            self._keep(instead=True)
         self._busy: dict[int, _Busy] = {}
         self._taught: set[int] = set()
         self._lost: deque[Order] = deque()
@@ -108,6 +114,17 @@ class Steadily:
                 self._pool.kill(worker)
             if self._log is not None:
                 self._log.close()
+
+    def _opened_log(self, saved: Sequence[Saved], new: Sequence[int]) -> EventLog | None:
+        if self._session.directory is None:
+            return None
+        file = self._session.directory / ORDER
+        try:
+            return EventLog(file, max((group.events for group in saved), default=0), without=new)
+        except TfsmError as error:
+            aside = f", and is kept as {put_aside(file, 'damaged').name}" if file.is_file() else ""
+            self._notify(f"warning: {error}: the order cannot be replayed from it any more{aside}")
+            return None
 
     def _hand_out(self) -> None:
         idle = [worker for worker in range(self._pool.size) if worker not in self._busy]
@@ -144,9 +161,12 @@ class Steadily:
         self._settle(arrived)
 
     def _settle(self, arrived: list[Bred]) -> None:
+        ended = len(self.steady.results)
         self.steady.settle(*arrived)
         self.evaluated += len(arrived)
         arrived.clear()
+        if len(self.steady.results) > ended and not self.steady.ended:
+            self._keep()  # without it, how the run ended would be found out again, and come out otherwise
 
     def _failed(self, order: Order, failure: Failure) -> None:
         if self._session.settings.failures == "stop":
@@ -183,9 +203,18 @@ class Steadily:
         keeper = self._session.checkpoints
         return keeper is not None and keeper.due(self.evaluated // self._session.settings.runs)
 
-    def _keep(self, *, last: bool = False) -> None:
+    def _keep(self, *, last: bool = False, instead: bool = False) -> None:
         if self._session.checkpoints is None:
             return
         if self._log is not None:
             self._log.flush()
-        self._session.checkpoints.keep(self.steady.saved(), last=last)
+        self._session.checkpoints.keep(self.steady.saved(), last=last, instead=instead)
+
+
+def _settled(saved: Sequence[Saved]) -> dict[int, int]:
+    """Return how many of each run that goes on were settled."""
+    return {
+        run: int(row)
+        for group in saved
+        for run, row in zip(group.going, group.tables.get("evaluations", ()), strict=True)
+    }
