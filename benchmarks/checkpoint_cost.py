@@ -1,14 +1,19 @@
-"""What checkpoints cost: the same runs with one every ten seconds and with none, in turns.
+"""What checkpoints cost: one run, in which stretches of time with a checkpoint and without take turns.
 
-python -m benchmarks.checkpoint_cost [--seconds 60] [--pairs 3] [--out results/scaling/checkpoint-cost.json]
+The stretches are as long as the time between two checkpoints that `--checkpoint-every 10s` leads to. Both kinds are of
+the same process, and follow one another, so that what else the machine does weighs on both alike.
+
+python -m benchmarks.checkpoint_cost [--turns 6] [--out results/scaling/checkpoint-cost.json]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import tempfile
 import time
+from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
@@ -19,86 +24,121 @@ CASES: dict[str, dict[str, Any]] = {
     "hard-maze, 20 runs": {"domain": "hard-maze", "mutation": "sm-g-sum", "runs": 20},
     "hard-maze-64, 2 runs": {"domain": "hard-maze-64", "mutation": "control", "runs": 2},
 }
+LONGEST = 480.0
+"""Seconds that one case may take; a large state is written seldom, and then there are fewer turns."""
 
 
-class Clock:
-    """Ends a run after some seconds of evolving, compile time and initial population left out.
+class Turns:
+    """Watches a run, and lets every second checkpoint be left out.
 
     Args:
-        seconds: how long.
+        count: how many stretches with a checkpoint, and as many without.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._first: tuple[float, int] | None = None
-        self._last = (0.0, 0)
+    def __init__(self, count: int) -> None:
+        self._count, self._began = count, time.perf_counter()
+        self.seen: list[tuple[float, int]] = []
+        """When somebody looked, and how many evaluations there were."""
+        self.marks: list[tuple[float, float, float, int]] = []
+        """Of each checkpoint: when it was begun, how long it took, seconds to the next one, and its bytes."""
 
     def progress(self, progress: Any) -> None:
-        """Look at the clock, from when children have been made for a while."""
-        now = time.perf_counter(), progress.evaluations
+        """Note how far it is."""
         if progress.phase == "evolving":
-            self._last = now
-            if self._first is None or now[0] - self._start < 5.0:
-                self._start = self._start if self._first is not None else now[0]
-                self._first = now
+            self.seen.append((time.perf_counter(), progress.evaluations))
 
     def over(self) -> bool:
-        """Say whether the time is up."""
-        return self._first is not None and self._last[0] - self._first[0] > self._seconds
+        """Say whether there were enough turns, or the time is up; the last of them must be complete."""
+        if time.perf_counter() - self._began > LONGEST and len(self.marks) > 2:
+            return True
+        return len(self.marks) > self._count + 1
 
-    def rate(self) -> float:
-        """Return evaluations a second."""
-        assert self._first is not None
-        return (self._last[1] - self._first[1]) / (self._last[0] - self._first[0])
+    @property
+    def whole(self) -> list[tuple[float, float, float, int]]:
+        """The checkpoints after which there was a stretch with and one without.
+
+        Not the first: what is done once, such as making the folder, is done then. Nor the last two: then it was over,
+        and there is one more when a run is interrupted.
+        """
+        return self.marks[1:-2]
+
+    def costs(self) -> list[float]:
+        """Return by which share each stretch with a checkpoint was slower than the one without that followed it."""
+        found = []
+        for begun, took, apart, _ in self.whole:
+            with_ = self._rate(begun, begun + apart)
+            without = self._rate(begun + apart, begun + 2 * apart - took)  # where the next one is begun
+            found.append(1.0 - with_ / without)
+        return found
+
+    def share(self) -> float:
+        """Return which share of a stretch went by while a checkpoint was written, in the median."""
+        return statistics.median(took / apart for _, took, apart, _ in self.whole)
+
+    def _rate(self, start: float, end: float) -> float:
+        first = bisect_left(self.seen, (start, 0))
+        last = min(bisect_left(self.seen, (end, 0)), len(self.seen) - 1)
+        (began, before), (ended, after) = self.seen[max(first - 1, 0)], self.seen[last]
+        return (after - before) / (ended - began)
 
 
-def rate(case: dict[str, Any], every: str, seconds: float) -> tuple[float, int, int]:
-    """Run a case, and return evaluations a second, and the number and size of the checkpoints."""
+def watched(case: dict[str, Any], turns: int) -> Turns:
+    """Run a case."""
+    from tfsm.evolution.cadence import Cadence
     from tfsm.experiments.checkpoints import CheckpointFiles
     from tfsm.experiments.run import run_experiment
     from tfsm.experiments.settings import resolve
     from tfsm.plugins import load_plugins
 
-    plugins, clock = load_plugins(), Clock(seconds)
-    flags = {"runs": case["runs"], "evaluations": 10_000_000, "checkpoint_every": every}
+    plugins, watch = load_plugins(), Turns(turns)
+    flags = {"runs": case["runs"], "evaluations": 10_000_000, "checkpoint_every": "10s"}
     resolved = resolve(plugins, domain=case["domain"], mutation=case["mutation"], overrides=flags, sets=["stop=budget"])
-    written: list[int] = []
-    keep = CheckpointFiles.keep
+    keep, took = CheckpointFiles.keep, Cadence.took
+    size = [0]
 
-    def counted(self: CheckpointFiles, saved: Any, *, last: bool = False) -> None:
-        keep(self, saved, last=last)
-        written.append(sum(file.stat().st_size for file in self._folder.glob("*")) if self._folder.is_dir() else 0)
+    def kept(self: CheckpointFiles, *arguments: Any, **named: Any) -> None:
+        keep(self, *arguments, **named)
+        size[0] = max((file.stat().st_size for file in self._folder.glob("*")), default=0)
 
-    CheckpointFiles.keep = counted  # type: ignore[method-assign]
+    def seldom(self: Cadence, spent: int, seconds: float) -> None:
+        took(self, spent, seconds)
+        apart = self._next - self._clock()
+        self._next += apart  # twice as long: with one, and without
+        # From the beginning of this one to where the next would have been.
+        watch.marks.append((time.perf_counter() - seconds, seconds, apart + seconds, size[0]))
+
+    CheckpointFiles.keep, Cadence.took = kept, seldom  # type: ignore[method-assign]
     try:
         with tempfile.TemporaryDirectory() as folder:
-            run_experiment(plugins, resolved, out=Path(folder) / "run", observers=[clock], stop=clock.over)
+            run_experiment(plugins, resolved, out=Path(folder) / "run", observers=[watch], stop=watch.over)
     finally:
-        CheckpointFiles.keep = keep  # type: ignore[method-assign]
-    return clock.rate(), len(written), max(written, default=0)
+        CheckpointFiles.keep, Cadence.took = keep, took  # type: ignore[method-assign]
+    return watch
 
 
 def main() -> None:
-    """Measure, and print a table."""
+    """Measure, and print a line for each case."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=6)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     import_quietly()
     found = {}
     for name, case in CASES.items():
-        pairs = []
-        for _ in range(given.pairs):
-            without, _, _ = rate(case, "never", given.seconds)
-            with_, count, size = rate(case, "10s", given.seconds)
-            pairs.append({"never": without, "10s": with_, "checkpoints": count, "bytes": size})
-            share = [1.0 - pair["10s"] / pair["never"] for pair in pairs]
-            print(f"{name}: {without:,.0f}/s without, {with_:,.0f}/s with {count}, {share[-1]:+.1%}", flush=True)
-        found[name] = {"pairs": pairs, "median_cost": sorted(share)[len(share) // 2]}
-    if given.out is not None:
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        given.out.write_text(json.dumps(found, indent=1) + "\n")
+        watch = watched(case, given.turns)
+        costs = watch.costs()
+        found[name] = {
+            "bytes": watch.marks[-1][3],
+            "seconds_between": statistics.median(apart for *_, apart, _ in watch.whole),
+            "turns": len(costs),
+            "share_of_time_writing": watch.share(),
+            "slower_by": costs,
+            "slower_by_median": statistics.median(costs),
+        }
+        print(name, found[name], flush=True)
+        if given.out is not None:
+            given.out.parent.mkdir(parents=True, exist_ok=True)
+            given.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

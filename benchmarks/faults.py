@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import shutil
 import signal
 import sys
@@ -18,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.faults import clocks, damage, disks, domains, kills, locks, signals, studies, workers
+from tests.faults import clocks, damage, disks, domains, kills, locks, one_by_one, signals, studies, workers
 from tests.faults.bench import Bench
 from tests.faults.lab import Lab
 from tests.faults.trial import Trial
@@ -67,6 +68,7 @@ def rows(root: Path, *, quick: bool) -> Iterator[Row]:
     )
     yield from _domains(bench, lab, root, quick)
     yield from _workers(bench, lab, quick)
+    yield from _one_by_one(bench, lab, quick)
     yield Row("study", "killed in its second member; one member fails", studies.studies(lab))
     if not quick:
         also = ["--backend", "processes", "--workers", "2"]
@@ -113,6 +115,26 @@ def _workers(bench: Bench, lab: Lab, quick: bool) -> Iterator[Row]:
     ways = [signal.SIGINT, signal.SIGKILL]
     yield Row("driver", "SIGINT and kill -9: no worker stays", workers.drivers(lab, bench, ways))
     yield Row("dying worker of Ray", "os._exit(3)", workers.dying(bench, ["die"], "ray"))
+
+
+def _one_by_one(bench: Bench, lab: Lab, quick: bool) -> Iterator[Row]:
+    wanted = one_by_one.expected(bench)
+    kinds = ["die"] if quick else ["die", "segfault"]
+    how = "os._exit(3), a segmentation fault, again and again; an evaluation hangs"
+    hung = _once(lambda: one_by_one.hanging(bench, wanted))
+    yield Row("workers for single children", how, chain(one_by_one.dying(bench, wanted, kinds), hung))
+    if quick:
+        return
+    how = "raises, MemoryError; then is sound"
+    failing = one_by_one.failing(bench, wanted, ["raise", "memory"])
+    yield Row("failing domain, single children", how, failing)
+    rng = random.Random(0)
+    moments = [(signal.SIGKILL, at, rng.random()) for at in (-1, 0, 20, 40, 60, 80, 100, 120)]
+    how = "SIGINT and kill -9, with two workers; then replayed"
+    trials = one_by_one.drivers(lab, bench, [*moments, (signal.SIGINT, 40, rng.random())])
+    yield Row("driver, single children", how, trials)
+    ray = one_by_one.dying(bench, wanted, ["die"], "ray")
+    yield Row("workers of Ray for single children", "os._exit(3), again and again", ray)
 
 
 def _once(trial: Callable[[], Trial]) -> Iterator[Trial]:

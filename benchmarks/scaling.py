@@ -7,30 +7,37 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import pickle
+import statistics
+import subprocess
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.sleeping import Sleeping
 from tfsm.cli.tensorflow import import_quietly
+from tfsm.experiments.places.threads import environment
 
 
 class Rate:
-    """Evaluations a second from when all workers are at work."""
+    """Evaluations a second, and the driver's own processor time for each, from when all workers are at work."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[float, int]] = []
+        self.seen: list[tuple[float, float, int]] = []
 
     def progress(self, progress: Any) -> None:
         """Note how far it is."""
         if progress.phase == "evolving":
-            self.seen.append((time.perf_counter(), progress.evaluations))
+            self.seen.append((time.perf_counter(), time.process_time(), progress.evaluations))
 
-    def later(self, share: float = 0.4) -> float:
-        """Return the rate over the last part: by then everything is compiled."""
-        first = self.seen[int(len(self.seen) * (1.0 - share))]
-        last = self.seen[-1]
-        return (last[1] - first[1]) / (last[0] - first[0])
+    def later(self, share: float = 0.4) -> dict[str, float]:
+        """Return both over the last part: by then everything is compiled."""
+        first, last = self.seen[int(len(self.seen) * (1.0 - share))], self.seen[-1]
+        wall, busy, made = (after - before for before, after in zip(first, last, strict=True))
+        return {"rate": made / wall, "driver_seconds": busy / made}
 
 
 def groups(quick: bool) -> list[dict[str, Any]]:
@@ -38,7 +45,7 @@ def groups(quick: bool) -> list[dict[str, Any]]:
     from tfsm import evolve
 
     found = []
-    budget = 6_000 if quick else 40_000
+    budget = 3_000 if quick else 15_000
     for backend, workers in (("local", None), ("processes", 1), ("processes", 2), ("ray", 1), ("ray", 2)):
         rate = Rate()
         began = time.perf_counter()
@@ -53,7 +60,7 @@ def groups(quick: bool) -> list[dict[str, Any]]:
             workers=workers,
         )
         whole = time.perf_counter() - began
-        found.append({"backend": backend, "workers": workers, "rate": rate.later(), "seconds": whole})
+        found.append({"backend": backend, "workers": workers, "seconds": whole, **rate.later()})
         print(found[-1], flush=True)
     return found
 
@@ -83,26 +90,45 @@ def children(quick: bool) -> list[dict[str, Any]]:
             workers=workers,
             grain="children",
         )
-        found.append({"backend": backend, "workers": workers, "sleep": seconds, "rate": rate.later()})
+        found.append({"backend": backend, "workers": workers, "sleep": seconds, **rate.later()})
+        print(found[-1], flush=True)
+    return found
+
+
+def driver(counts: Sequence[int] = (1, 8, 32)) -> list[dict[str, Any]]:
+    """Measure what a driver does for one child, when nobody needs any time to make it: its limit, without messages."""
+    from tfsm.evolution.orders import Bred
+    from tfsm.evolution.steady import Steady
+
+    found = []
+    for runs in counts:
+        flags = {"runs": runs, "population": 10, "evaluations": 10_000, "log_every": 100_000}
+        prepared, nursery = _prepared(Sleeping(), "control", flags)
+        engine = prepared.engine()
+        steady = Steady(engine, seed=0, runs=runs, evaluations=10_000, log_every=100_000)
+        like = nursery.make(steady.orders(1)[0])
+        steady.settle(like)
+        blank = dict.fromkeys(engine.diagnostics, 0.0)
+        made, began = -20 * runs, time.perf_counter()
+        while made < 400 + 20 * runs:
+            orders = steady.orders(runs)
+            if made <= 0:  # the first individuals, and what compiles
+                began = time.perf_counter()
+            steady.settle(*(Bred(order.run, order.number, like.genome, like.found, blank) for order in orders))
+            made += len(orders)
+        found.append({"runs": runs, "seconds": (time.perf_counter() - began) / made})
         print(found[-1], flush=True)
     return found
 
 
 def first_person() -> dict[str, float]:
-    """Measure one evaluation of the first-person maze as a worker makes it: sm-g-sum's child, mutated and evaluated."""
-    from tfsm.evolution.nursery import Nursery
-    from tfsm.evolution.steady import Steady
-    from tfsm.experiments.parts import prepare, without_reuse
-    from tfsm.experiments.settings import resolve
-    from tfsm.plugins import load_plugins
-
-    plugins = load_plugins()
+    """Measure an evaluation of the first-person maze as a worker makes it, with one thread, and what is sent for it."""
     flags = {"runs": 1, "population": 5, "evaluations": 25}
-    resolved = resolve(plugins, domain="first-person-maze", mutation="sm-g-sum", overrides=flags)
-    prepared = prepare(plugins, without_reuse(resolved.settings))
-    nursery = Nursery(prepared.breeder())
+    prepared, nursery = _prepared("first-person-maze", "sm-g-sum", flags)
+    from tfsm.evolution.steady import Steady
+
     steady = Steady(prepared.engine(), seed=0, runs=1, evaluations=25, log_every=1_000)
-    made, driven = [], []
+    made, driven, sent, returned = [], [], [], []
     while not steady.ended:
         began = time.perf_counter()
         (order,) = steady.orders(1)
@@ -112,8 +138,37 @@ def first_person() -> dict[str, float]:
         steady.settle(bred)
         made.append(ready - handed)
         driven.append(handed - began + time.perf_counter() - ready)
+        sent.append(len(pickle.dumps(order)))
+        returned.append(len(pickle.dumps(bred)))
     # The first ones of each kind compile.
-    return {"child": sorted(made[10:])[5], "driver": sorted(driven[10:])[5]}
+    return {
+        "child": statistics.median(made[10:]),
+        "driver": statistics.median(driven[10:]),
+        "bytes_sent": sent[-1],
+        "bytes_returned": returned[-1],
+    }
+
+
+def _prepared(domain: Any, mutation: str, flags: dict[str, Any]) -> tuple[Any, Any]:
+    from tfsm.evolution.nursery import Nursery
+    from tfsm.experiments.parts import prepare, without_reuse
+    from tfsm.experiments.settings import resolve
+    from tfsm.plugins import load_plugins
+
+    plugins = load_plugins()
+    if not isinstance(domain, str):
+        plugins, domain = plugins.with_part("domain", domain)
+    sets = ["size=3", "intensity=0.01"] if mutation == "control" else []
+    resolved = resolve(plugins, domain=domain, mutation=mutation, overrides=flags, sets=sets)
+    prepared = prepare(plugins, without_reuse(resolved.settings))
+    return prepared, Nursery(prepared.breeder())
+
+
+def _with_one_thread() -> dict[str, float]:
+    """Measure the first-person maze in a process of its own: threads are counted when TensorFlow is imported."""
+    command = [sys.executable, "-m", "benchmarks.scaling", "--first-person"]
+    done = subprocess.run(command, env=environment(1, threads=1), capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def main() -> None:
@@ -121,15 +176,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--first-person", action="store_true", help="only that, here")
     given = parser.parse_args()
     import_quietly()
-    found = {"groups": groups(given.quick), "children": children(given.quick)}
-    if not given.quick:
-        found["first_person"] = first_person()  # type: ignore[assignment]
-        print(found["first_person"])
-    if given.out is not None:
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        given.out.write_text(json.dumps(found, indent=1) + "\n")
+    if given.first_person:
+        print(json.dumps(first_person()))
+        return
+    found: dict[str, Any] = {"cores": os.cpu_count()}
+    parts = {
+        "driver": driver,
+        "groups": lambda: groups(given.quick),
+        "children": lambda: children(given.quick),
+        "first_person": _with_one_thread,
+    }
+    for name, measure in parts.items():
+        if name == "first_person" and given.quick:
+            continue
+        found[name] = measure()
+        if given.out is not None:
+            given.out.parent.mkdir(parents=True, exist_ok=True)
+            given.out.write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps(found.get("first_person")))
 
 
 if __name__ == "__main__":

@@ -64,6 +64,7 @@ class Bench:
         stop: Callable[[], bool] = lambda: False,
         observers: Any = (),
         where: Where | None = None,
+        order: Path | None = None,
         **overrides: Any,
     ) -> Result:
         """Make the experiment, or go on with it."""
@@ -79,6 +80,7 @@ class Bench:
             notify=self.heard.append,
             engines=self._engines,
             where=where,
+            order=order,
         )
 
     def final(self, out: Path) -> FinalState:

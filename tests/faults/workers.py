@@ -47,7 +47,7 @@ def dying(bench: Bench, kinds: Sequence[str], backend: Any = "processes", at: in
     for kind in kinds:
         out = bench.out()
         plan = {"kind": kind, "at": at, "once": str(bench.root / f"once-{kind}-{backend}-{time.monotonic_ns()}")}
-        with _broken(bench, plan):
+        with broken_workers(bench, plan):
             bench.run(out, where=Where(backend, workers=2))
         problems = [] if _deaths(bench) == 1 else [f"told: {bench.heard}"]
         yield compared(f"one {KINDS[kind]}", bench.expected, bench.final(out), problems)
@@ -77,7 +77,7 @@ def kills_of_workers(bench: Bench) -> Iterator[Trial]:
 def hopeless(bench: Bench, kind: str = "die") -> Trial:
     """Let workers die again and again: it is given up, and gone on with here when the fault is gone."""
     out, problems = bench.out(), []
-    with _broken(bench, {"kind": kind, "at": 30}):
+    with broken_workers(bench, {"kind": kind, "at": 30}):
         try:
             bench.run(out, where=Where("processes", workers=2), checkpoint_every="never")
             problems.append("it came to its end")
@@ -91,7 +91,7 @@ def failing_task(bench: Bench, kinds: Sequence[str]) -> Iterator[Trial]:
     """Let a domain raise in a worker: the experiment ends in order, and is gone on with here."""
     for kind in kinds:
         out, problems = bench.out(), []
-        with _broken(bench, {"kind": kind, "at": 60}):
+        with broken_workers(bench, {"kind": kind, "at": 60}):
             try:
                 bench.run(out, where=Where("processes", workers=2))
                 problems.append("it went on as if nothing had happened")
@@ -130,7 +130,8 @@ def _deaths(bench: Bench) -> int:
 
 
 @contextmanager
-def _broken(bench: Bench, plan: dict[str, Any]) -> Iterator[None]:
+def broken_workers(bench: Bench, plan: dict[str, Any]) -> Iterator[None]:
+    """Let the domain fail in workers as a plan says."""
     file: Path = bench.root / "workers.json"
     file.write_text(json.dumps(plan), encoding="utf-8")
     with environment(FRAGILE=str(file)):

@@ -97,7 +97,18 @@ def _run(args: list[str] | None) -> int | str | None:
     except OSError as error:
         say(f"error: {_words(error)}")
         return USER_ERROR
+    except Exception as error:
+        # Ctrl-C within compiled code of a library may come out as an error of that library.
+        if _was_interrupted(error):
+            return INTERRUPTED
+        raise
     return 0
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _words(error: OSError) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -15,6 +15,9 @@ from tfsm.cli.console import print_json, say
 from tfsm.cli.context import context
 from tfsm.cli.own_model import Experience, Model, Mutation, opened
 from tfsm.cli.tensorflow import import_for
+
+MOST: Final = 100_000
+"""Children of one command: files in one folder."""
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +37,7 @@ def mutate(
         float, typer.Option(metavar="S", help="Standard deviation of the noise; for sm-r the wanted divergence.")
     ] = 0.01,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="The first child's; the next has the next.")] = 0,
-    count: Annotated[int, typer.Option(metavar="N", min=1, help="How many children.")] = 1,
+    count: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="How many children.")] = 1,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the operator.")
     ] = None,
