@@ -65,21 +65,27 @@ class Turns:
     def costs(self) -> list[float]:
         """Return by which share each stretch with a checkpoint was slower than the one without that followed it."""
         found = []
-        for begun, took, apart, _ in self.whole:
-            with_ = self._rate(begun, begun + apart)
-            without = self._rate(begun + apart, begun + 2 * apart - took)  # where the next one is begun
-            found.append(1.0 - with_ / without)
+        for (begun, _, apart, _), (then, *_) in zip(self.whole, self.marks[2:], strict=False):
+            # From the checkpoint to where the next would have been, and from there to the next that there was.
+            start, middle, end = self._at(begun, begun), self._at(begun + apart), self._at(then, then)
+            found.append(1.0 - _rate(start, middle) / _rate(middle, end))
         return found
 
     def share(self) -> float:
         """Return which share of a stretch went by while a checkpoint was written, in the median."""
         return statistics.median(took / apart for _, took, apart, _ in self.whole)
 
-    def _rate(self, start: float, end: float) -> float:
-        first = bisect_left(self.seen, (start, 0))
-        last = min(bisect_left(self.seen, (end, 0)), len(self.seen) - 1)
-        (began, before), (ended, after) = self.seen[max(first - 1, 0)], self.seen[last]
-        return (after - before) / (ended - began)
+    def _at(self, moment: float, began: float | None = None) -> tuple[float, int]:
+        """Return when somebody first looked from a moment on, and how many evaluations there were.
+
+        A checkpoint is written before that is told: `began` is when nothing more was evaluated.
+        """
+        told, made = self.seen[min(bisect_left(self.seen, (moment, 0)), len(self.seen) - 1)]
+        return told if began is None else began, made
+
+
+def _rate(start: tuple[float, int], end: tuple[float, int]) -> float:
+    return (end[1] - start[1]) / (end[0] - start[0])
 
 
 def watched(case: dict[str, Any], turns: int) -> Turns:
@@ -120,11 +126,14 @@ def main() -> None:
     """Measure, and print a line for each case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, default=6)
+    parser.add_argument("--case", choices=CASES, action="append", help="only this one; may be repeated")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     import_quietly()
     found = {}
     for name, case in CASES.items():
+        if given.case and name not in given.case:
+            continue
         watch = watched(case, given.turns)
         costs = watch.costs()
         found[name] = {

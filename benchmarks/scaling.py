@@ -70,8 +70,8 @@ def children(quick: bool) -> list[dict[str, Any]]:
     from tfsm import evolve
 
     found = []
-    cases = [("processes", w, s) for s in (0.0, 0.02, 0.2) for w in ((1, 2) if quick else (1, 2, 4, 8))]
-    cases += [("ray", w, s) for s in (0.0, 0.2) for w in ((1,) if quick else (1, 4))]
+    cases = [("processes", w, s) for s in (0.0, 0.05) for w in ((1, 2) if quick else (1, 2, 4, 8))]
+    cases += [("ray", w, s) for s in (0.0, 0.05) for w in ((1,) if quick else (1, 4))]
     for backend, workers, seconds in cases:
         rate = Rate()
         enough = 400 if seconds == 0.0 else int(min(4000, max(60, 12 * workers / (seconds + 0.003))))

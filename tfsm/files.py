@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
+import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -44,15 +47,34 @@ def is_draft(path: Path) -> bool:
     return path.name.startswith(".") and _DRAFT in path.suffixes
 
 
-def put_aside(file: Path, why: str) -> Path:
+def put_aside(file: Path, why: str, *, copy: bool = False) -> Path:
     """Give a file another name, so that its place is free and nothing is lost; returns that name.
 
     Args:
         file: the file.
         why: a word of the new name.
+        copy: whether the file itself stays as well.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "notes.txt"
+    >>> for text in ("one", "two"):
+    ...     _ = file.write_text(text)
+    ...     print(put_aside(file, "damaged").name, file.exists())
+    notes.txt.damaged-1 False
+    notes.txt.damaged-2 False
     """
-    count = sum(1 for _ in file.parent.glob(f"{file.name}.{why}-*"))
-    return file.rename(file.with_name(f"{file.name}.{why}-{count + 1}"))
+    names = (file.with_name(f"{file.name}.{why}-{number}") for number in itertools.count(1))
+    free = next(name for name in names if not name.exists())
+    if not copy:
+        return file.rename(free)
+    with whole(free) as draft:
+        shutil.copyfile(file, draft)
+    return free
+
+
+def is_aside(path: Path) -> bool:
+    """Say whether a file was put aside."""
+    return re.fullmatch(r"\.[a-z]+-\d+", path.suffix) is not None
 
 
 def to_disk(path: Path) -> None:

@@ -59,6 +59,15 @@ def test_by_evaluations_one_is_due_at_every_multiple_and_nowhere_else(every: int
         spent = bound
 
 
+def test_by_evaluations_other_runs_have_their_own() -> None:
+    cadence = Cadence(Every(evaluations=10))
+    cadence.took(100, 0.0)
+    assert [spent for spent in range(0, 101, 5) if cadence.due(spent)][:3] == [10, 15, 20]
+    cadence.took(20, 0.0)
+    assert not cadence.due(25)
+    assert cadence.due(30)
+
+
 def test_the_first_one_waits_as_long_as_its_size_is_worth() -> None:
     now = [0.0]
     cadence = Cadence(Every(seconds=10.0), clock=lambda: now[0], size=int(10 * SPEED))

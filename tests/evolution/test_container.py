@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import pickle
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from tfsm.evolution import container
 from tfsm.evolution.container import VERSION, Damaged, dump, load, load_file
 from tfsm.evolution.saving import Rows
 
@@ -124,6 +126,16 @@ def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
         with pytest.raises(Damaged):
             load(content, "here")
     assert not (tmp_path / "sprung").exists()
+
+
+def test_a_disk_that_cannot_read_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Any) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "some").write_bytes(b"x" * 500)
+    monkeypatch.setattr(container, "_digest", fail)
+    with pytest.raises(Damaged, match="some: cannot be read: Input/output error"):
+        load_file(tmp_path / "some")
 
 
 def test_files_that_cannot_be_read_are_told_of(tmp_path: Path) -> None:

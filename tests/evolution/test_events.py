@@ -52,11 +52,11 @@ def test_what_came_after_a_checkpoint_is_forgotten(tmp_path: Path) -> None:
     with EventLog(file) as log:
         for number in range(4):
             log(Event(">", 0, number))
-    with EventLog(file, keep=2) as log:
+    with EventLog(file, keep={0: 2}) as log:
         log(Event("<", 0, 0))
     assert [str(event) for event in read_events(file)] == ["> 0 0", "> 0 1", "< 0 0"]
     with pytest.raises(TfsmError, match="ends after 3 events, and the checkpoint was made after 5"):
-        EventLog(file, keep=5)
+        EventLog(file, keep={0: 5})
 
 
 def test_what_runs_did_that_begin_anew_is_forgotten(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_runs_did_that_begin_anew_is_forgotten(tmp_path: Path) -> None:
     with EventLog(file) as log:
         for run in (0, 1, 11, 1, 0):
             log(Event(">", run, 1))
-    with EventLog(file, keep=4, without=[1]) as log:
+    with EventLog(file, keep={0: 4, 11: 3}) as log:
         assert log.count == 2
         log(Event("<", 0, 1))
     assert [str(event) for event in read_events(file)] == ["> 0 1", "> 11 1", "< 0 1"]

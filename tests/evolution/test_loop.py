@@ -122,6 +122,13 @@ def test_runs_beyond_the_width_follow_in_groups() -> None:
     assert recorder.seen[-1].budget == recorder.seen[-1].evaluations == 150
 
 
+def test_progress_counts_what_was_made_after_a_solution_too() -> None:
+    engine = make_engine(Target(near=4.0), stop_when_solved=False)
+    results, recorder = evolve(engine, evaluations=60)
+    assert all(result.solved and result.evaluations < 60 for result in results)
+    assert recorder.seen[-1].budget == recorder.seen[-1].evaluations == 120
+
+
 def test_a_new_champion_is_told_of_at_the_end_of_an_interval(endless: Engine) -> None:
     results, recorder = evolve(endless, evaluations=400, log_every=10)
     for run in (0, 1):

@@ -312,6 +312,27 @@ def test_whoever_has_spent_his_evaluations_goes_on_with_more_as_if_he_never_had(
     }
 
 
+class Full(Recorder):
+    """Cannot write down how a run ended."""
+
+    def finished(self, result: Any) -> None:
+        raise TfsmError("no room")
+
+
+def test_a_run_whose_end_was_not_told_ends_when_it_goes_on() -> None:
+    engine = make_engine(Target(near=0.0), population=4, reuse=False)
+    nursery = nursery_of(engine)
+    steady, _, _ = begun(engine, nursery)
+    (order,) = steady.orders(1)
+    child = nursery.make(order)
+    steady._reporter._observers = [Full()]
+    with pytest.raises(TfsmError, match="no room"):
+        steady.settle(Bred(0, child.number, child.genome, (child.found[0], np.bool_(True), *child.found[2:])))
+    saved, _ = unpacked(packed(steady.saved(), {}))
+    gone_on = Steady(engine, saved=[saved], **SIZES)
+    assert [(result.run, result.solved, result.evaluations) for result in gone_on.results] == [(0, True, 5)]
+
+
 def outcomes(steady: Steady) -> list[Any]:
     ended = sorted(steady.results, key=lambda result: result.run)
     return [(result.summary(), result.champion.tobytes()) for result in ended]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tfsm.evolution.intervals import Intervals
 from tfsm.evolution.records import Snapshot
 from tfsm.experiments.behavior import BehaviorFiles, read_behavior
 
@@ -30,14 +32,14 @@ def parts(directory: Path) -> Path:
 
 
 def reopened(directory: Path) -> BehaviorFiles:
-    files = BehaviorFiles(directory, log_every=20)
+    files = BehaviorFiles(directory, Intervals(20, 0))
     files.reopen()
     return files
 
 
 @pytest.fixture
 def begun(tmp_path: Path) -> BehaviorFiles:
-    files = BehaviorFiles(tmp_path, log_every=20)
+    files = BehaviorFiles(tmp_path, Intervals(20, 0))
     for evaluations in (20, 40, 60):
         files.add(snapshot(0, evaluations))
     return files
@@ -121,3 +123,18 @@ def test_snapshots_that_are_taken_back_are_told_again(tmp_path: Path, begun: Beh
     again.add(snapshot(0, 40))
     again.end(0)
     assert kept(tmp_path) == [20, 40]
+
+
+def test_an_end_that_cannot_be_written_loses_none(
+    tmp_path: Path, begun: BehaviorFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez_compressed", fail)
+        with pytest.raises(OSError, match="No space left"):
+            begun.end(0)
+    begun.add(snapshot(0, 71))  # it is told that it ends here
+    begun.end(0)
+    assert kept(tmp_path) == [20, 40, 60, 71]

@@ -12,7 +12,7 @@ import pytest
 
 from tfsm.evolution.cadence import Every
 from tfsm.evolution.records import RunResult
-from tfsm.evolution.saving import Rows, Saved
+from tfsm.evolution.saving import Apart, Rows, Saved
 from tfsm.experiments import checkpoints as module
 from tfsm.experiments.checkpoints import CheckpointFiles
 
@@ -183,3 +183,36 @@ def test_a_draft_of_somebody_who_was_killed_is_removed_and_nothing_else(tmp_path
 def test_never_writes_nothing(tmp_path: Path) -> None:
     CheckpointFiles(tmp_path, ABOUT, Every()).keep(saved(0, 1, 10), last=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_that_takes_the_place_of_all_others_is_the_only_one_whatever_their_numbers(tmp_path: Path) -> None:
+    files(tmp_path).keep(saved(7, 1, 90))
+    own = files(tmp_path)
+    own.keep(saved(0, 2, 30))
+    own.keep(saved(0, 3, 0), instead=True)
+    assert names(tmp_path) == ["run-000-002-at-000000000.checkpoint", "run-007-007-at-000000090.checkpoint"]
+    assert standing(files(tmp_path).find(range(3))) == {0: 0, 1: 0, 2: 0}
+
+
+def test_new_ones_of_a_run_that_is_evolved_again_are_kept_and_the_useless_go(tmp_path: Path) -> None:
+    own = files(tmp_path)
+    for spent in (80, 90):
+        own.keep(saved(0, 1, spent))
+    told: list[str] = []
+    again = files(tmp_path, told, is_whole=lambda run, evaluations, ended: False)
+    assert again.find(range(1)) == []
+    assert again.present
+    assert len(told) == 2
+    for spent in (10, 20, 30):
+        again.keep(saved(0, 1, spent))
+    assert names(tmp_path) == ["run-000-000-at-000000020.checkpoint", "run-000-000-at-000000030.checkpoint"]
+
+
+def test_out_of_step_each_run_is_asked_for_by_its_own_number(tmp_path: Path) -> None:
+    numbers = np.array([7, 30], np.int32)
+    table = {"evaluations": Rows(numbers.dtype, numbers.shape, lambda place: numbers[place])}
+    files(tmp_path).keep(Saved(0, 2, 30, (), {}, table, {0: Apart(), 1: Apart()}, events=99))
+    assert names(tmp_path) == ["run-000-001-at-000000099.checkpoint"]
+    asked: list[tuple[int, int, bool]] = []
+    files(tmp_path, is_whole=lambda *about: asked.append(about) or True).find(range(2))
+    assert asked == [(0, 7, False), (1, 30, False)]

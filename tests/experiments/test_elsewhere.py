@@ -14,8 +14,10 @@ from tests.helpers.domains import HostTarget
 from tfsm.evolution.events import read_events
 from tfsm.evolution.records import Progress
 from tfsm.experiments.places.where import Where, where, where_before
-from tfsm.experiments.settings import Settings
+from tfsm.experiments.run import run_experiment
+from tfsm.experiments.settings import Settings, resolve
 from tfsm.experiments.together import Together
+from tfsm.plugins import load_plugins
 
 SMALL: dict[str, Any] = {
     "mutation": "control",
@@ -26,6 +28,7 @@ SMALL: dict[str, Any] = {
     "init": "normal",
     "init_scale": 1.0,
 }
+SETS = [f"{key}={value}" for key, value in SMALL.items() if key != "mutation"]
 OUT_OF_STEP = ("staleness", "staleness_most", "failed")
 
 
@@ -83,16 +86,9 @@ def test_child_by_child_with_one_worker_is_the_run_that_it_is_here(tmp_path: Pat
 
 @pytest.mark.slow
 def test_a_recorded_order_gives_the_same_run_whatever_the_number_of_workers(tmp_path: Path) -> None:
-    from tfsm.experiments.run import run_experiment
-    from tfsm.experiments.settings import resolve
-    from tfsm.plugins import load_plugins
-
     first = evolved(tmp_path / "first", runs=2, evaluations=80, grain="children", workers=2)
     plugins, name = load_plugins().with_part("domain", HostTarget(near=0.001))
-    sets = [f"{key}={value}" for key, value in SMALL.items() if key != "mutation"]
-    resolved = resolve(
-        plugins, domain=name, mutation="control", overrides={"runs": 2, "evaluations": 80}, sets=sets, cwd=tmp_path
-    )
+    resolved = resolve(plugins, domain=name, mutation="control", overrides={"runs": 2, "evaluations": 80}, sets=SETS)
     again = run_experiment(
         plugins,
         resolved,
@@ -116,9 +112,43 @@ def test_child_by_child_there_may_be_more_evaluations_and_runs_than_before(tmp_p
     assert_same(longer, here)
     assert lines(tmp_path / "run") == lines(tmp_path / "here")
     kept = sorted(file.name for file in (tmp_path / "run" / "checkpoints").iterdir())
-    assert kept == ["run-000-001-at-000000085.checkpoint"]
+    assert kept == ["run-000-001-at-000000340.checkpoint"], "by the number of events"
     replayed = [str(event) for event in read_events(tmp_path / "run" / "order.log")]
     assert replayed.count("< 0 84") == replayed.count("< 1 84") == 1
+
+
+@pytest.mark.slow
+def test_child_by_child_what_came_after_the_last_checkpoint_is_taken_back(tmp_path: Path) -> None:
+    """Two workers make another order, and so another run, when they go on."""
+    out, there = tmp_path / "run", {"runs": 2, "evaluations": 60, "grain": "children", "workers": 2}
+    evolved(out, **there)
+    # As if it had been killed after the first checkpoint: of the log, the champions and the record there is more.
+    (last,) = (out / "checkpoints").iterdir()
+    last.unlink()
+    heard: list[str] = []
+    plugins, name = load_plugins().with_part("domain", HostTarget(near=0.001))
+    resolved = resolve(plugins, domain=name, mutation="control", overrides={"runs": 2, "evaluations": 60}, sets=SETS)
+    where = Where("processes", 2, None, "children")
+    run_experiment(plugins, resolved, out=out, resume=True, where=where, notify=heard.append)
+    for file in ("champions/run-000.keras", "champions/run-001.keras", "metrics.jsonl", "order.log"):
+        assert (out / f"{file}.before-1").is_file()
+    assert sum("how they ended is kept" in line for line in heard) == 1
+    run_experiment(
+        plugins,
+        resolved,
+        out=tmp_path / "again",
+        where=Where("processes", 1, None, "children"),
+        order=out / "order.log",
+    )
+    for file in ("order.log", "metrics.jsonl"):
+        assert (tmp_path / "again" / file).read_bytes() == (out / file).read_bytes()
+    # A damaged order costs only itself.
+    (out / "order.log").write_text("> 0 0\n")
+    resolved = resolve(plugins, domain=name, mutation="control", overrides={"runs": 2, "evaluations": 70}, sets=SETS)
+    heard.clear()
+    result = run_experiment(plugins, resolved, out=out, resume=True, where=where, notify=heard.append)
+    assert [run.evaluations for run in result.runs] == [70, 70]
+    assert any("cannot be replayed from it any more, and is kept as order.log.damaged-1" in line for line in heard)
 
 
 @pytest.mark.parametrize(

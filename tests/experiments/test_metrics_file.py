@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tfsm.experiments.metrics_file import DAMAGED, MetricsFile
+from tfsm.evolution.intervals import Intervals
+from tfsm.experiments.metrics_file import MetricsFile
 
 
 def line(run: int, evaluations: int, **more: Any) -> dict[str, Any]:
@@ -66,7 +67,7 @@ def test_a_damaged_line_is_left_out_told_of_and_kept_in_a_copy(tmp_path: Path, r
     told: list[str] = []
     MetricsFile(tmp_path, told.append).close()
     assert (tmp_path / "metrics.jsonl").read_bytes() == first + b"".join(others)
-    assert (tmp_path / DAMAGED).read_bytes() == damaged
+    assert (tmp_path / "metrics.jsonl.damaged-1").read_bytes() == damaged
     assert len(told) == 1
     assert "1 damaged lines are left out" in told[0]
 
@@ -85,8 +86,16 @@ def test_in_the_end_the_order_is_that_of_an_uninterrupted_run(tmp_path: Path) ->
     # Interrupted after 33 evaluations; run 0 came to its end at 47, run 1 at 40.
     for entry in (line(1, 20), line(0, 20), line(0, 33), line(1, 33), line(1, 40), line(0, 47), line(0, 40)):
         file.add([entry])
-    file.tidy(20)
+    file.tidy(Intervals(20, 0))
     assert (tmp_path / "metrics.jsonl").read_bytes() == whole
+
+
+def test_in_the_end_no_line_is_left_of_an_interruption_before_there_were_children(tmp_path: Path) -> None:
+    file = MetricsFile(tmp_path)
+    file.add([line(0, 0), line(0, 20), line(0, 40), line(0, 60), line(1, 20)])
+    file.tidy(Intervals(20, 40))
+    found = [json.loads(text) for text in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert found == [line(1, 20), line(0, 60)], "but the last of a run is its own"
 
 
 def test_what_is_taken_back_can_be_told_otherwise(tmp_path: Path) -> None:

@@ -48,3 +48,11 @@ def test_progress_is_always_heard() -> None:
     once.progress("half")  # type: ignore[arg-type]
     once.progress("half")  # type: ignore[arg-type]
     assert recorder.seen == ["half", "half"]
+
+
+def test_what_is_taken_back_is_told_anew() -> None:
+    recorder = Recorder()
+    once = Once(recorder, {(0, 20), (0, 40), (1, 40)})
+    once.forget({0: 20})
+    once.interval([{"run": run, "evaluations": number} for number in (20, 40) for run in (0, 1)])
+    assert [(line["run"], line["evaluations"]) for line in recorder.metrics] == [(1, 20), (0, 40)]

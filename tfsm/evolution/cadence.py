@@ -10,7 +10,7 @@ from typing import Final
 
 from tfsm.errors import TfsmError
 
-SHARE: Final = 0.04
+SHARE: Final = 0.03
 """Of the time, what checkpoints by the clock may take at the most."""
 SPEED: Final = 2e8
 """Bytes a second that the first checkpoint is expected to be written with; from then on it is known."""
@@ -74,6 +74,8 @@ class Cadence:
     def due(self, spent: int) -> bool:
         """Say whether it is time."""
         if self._every.evaluations is not None:
+            if spent < self._last:  # of other runs
+                self._last = 0
             return spent // self._every.evaluations > self._last // self._every.evaluations
         return self._every.seconds is not None and self._clock() >= self._next
 

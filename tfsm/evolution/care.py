@@ -6,11 +6,14 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from tfsm.errors import TfsmError
+
+WARM_UP: Final = 120.0
+"""Seconds that a first evaluation may take longer: there is something to load, or to compile."""
 
 
 @dataclass
@@ -65,7 +68,11 @@ class Care:
             return
         yield place, found
 
-    def _within_time(self, ask: Callable[[np.ndarray], Any], places: np.ndarray) -> Any:
+    def first(self, ask: Callable[[], Any]) -> Any:
+        """Ask for the first time, when there may be something to load or to compile; a failure is the caller's."""
+        return self._within_time(lambda _: ask(), np.arange(1), WARM_UP)
+
+    def _within_time(self, ask: Callable[[np.ndarray], Any], places: np.ndarray, more: float = 0.0) -> Any:
         if self.timeout is None:
             return ask(places)
         answers: queue.Queue[tuple[bool, Any]] = queue.Queue()
@@ -79,11 +86,11 @@ class Care:
         # A thread cannot be ended from outside; a daemon at least does not keep the process from ending.
         threading.Thread(target=answer, daemon=True, name="evaluation").start()
         try:
-            well, found = answers.get(timeout=self.timeout)
+            well, found = answers.get(timeout=self.timeout + more)
         except queue.Empty:
             raise TimedOut(
-                f"an evaluation took longer than {self.timeout:g} seconds (evaluation_timeout); what hangs cannot be "
-                "ended within this process: with --grain children it can, and the run goes on"
+                f"an evaluation took longer than {self.timeout + more:g} seconds (evaluation_timeout); what hangs "
+                "cannot be ended within this process: with --grain children it can, and the run goes on"
             ) from None
         if not well:
             raise found

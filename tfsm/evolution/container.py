@@ -63,12 +63,13 @@ def dump(file: IO[bytes], header: Mapping[str, Any], tables: Mapping[str, Rows])
     file.write(digest.digest())
 
 
-def load(buffer: Any, where: str) -> tuple[dict[str, Any], dict[str, Rows]]:
+def load(buffer: Any, where: str, digest: bytes | None = None) -> tuple[dict[str, Any], dict[str, Rows]]:
     """Return header and tables of a buffer of bytes; a `Damaged` error if it is not whole.
 
     Args:
         buffer: bytes, or a file that is mapped into memory.
         where: what to call it in a message.
+        digest: that of all of it but the digest at its end, if it is known.
     """
     view = memoryview(buffer)
     if len(view) < _PREFACE.size + _DIGEST:
@@ -81,7 +82,7 @@ def load(buffer: Any, where: str) -> tuple[dict[str, Any], dict[str, Rows]]:
             f"{where}: written by a newer tfsm (format {version}, this one reads up to {VERSION}): upgrade tfsm"
         )
     body = len(view) - _DIGEST
-    if hashlib.sha256(view[:body]).digest() != view[body:]:
+    if (digest or hashlib.sha256(view[:body]).digest()) != view[body:]:
         raise Damaged(f"{where}: damaged or cut off, its digest does not fit")
     # From here on it is as somebody wrote it; whoever that was may have written nonsense all the same.
     try:
@@ -101,12 +102,24 @@ def load_file(file: Path) -> tuple[dict[str, Any], dict[str, Rows]]:
     """Return header and tables of a file, of which only what is looked at takes memory."""
     try:
         with file.open("rb") as opened:
+            # Read before it is mapped: a disk that cannot read a mapped page kills the process.
+            digest = _digest(opened)
             content = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
     except ValueError:
         raise Damaged(f"{file}: empty") from None
     except OSError as error:
         raise Damaged(f"{file}: cannot be read: {error.strerror}") from None
-    return load(content, str(file))
+    return load(content, str(file), digest)
+
+
+def _digest(file: IO[bytes]) -> bytes:
+    left = max(0, file.seek(0, 2) - _DIGEST)
+    file.seek(0)
+    found = hashlib.sha256()
+    while left and (chunk := file.read(min(left, 2**20))):
+        found.update(chunk)
+        left -= len(chunk)
+    return found.digest()
 
 
 def _tables(view: memoryview, listed: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, Rows]]:

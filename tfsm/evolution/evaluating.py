@@ -43,7 +43,8 @@ class Evaluator:
             ).structured_outputs
         else:
             try:
-                told = self._domain.evaluate(self._network, genomes.numpy(), seed.numpy())
+                own = genomes.numpy(), seed.numpy()
+                told = self.care.first(lambda: self._domain.evaluate(self._network, *own))
             except SystemExit as error:  # would end the command as if nothing had happened
                 raise TfsmError(f"{type(self._domain).__name__}.evaluate called sys.exit({error.code})") from None
             self._template = found = self._checked(told)
@@ -118,11 +119,12 @@ class Trial:
     Args:
         domain: the domain.
         network: the network.
+        care: how long to wait for a domain that is plain Python.
     """
 
-    def __init__(self, domain: Domain, network: Network) -> None:
+    def __init__(self, domain: Domain, network: Network, care: Care | None = None) -> None:
         # As a plain graph: an eager roll-out and XLA's compiler both take longer than one evaluation is worth.
-        self._evaluator = Evaluator(domain, network, jit=False)
+        self._evaluator = Evaluator(domain, network, jit=False, care=care)
         blank = tf.zeros([1, network.size], network.dtype), tf.zeros([1, 2], tf.int32)
         self._template = self._evaluator.template(*blank)
 

@@ -10,7 +10,7 @@ Whoever is handed out a second time without having been settled got lost on the 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
@@ -60,24 +60,30 @@ def _parsed(line: str, where: str) -> Event:
     return Event(cast(Kind, kind), int(numbers[0]), int(numbers[1]))
 
 
+def _run_of(line: bytes) -> bytes:
+    words = line.split(b" ")
+    return words[1] if len(words) == 3 else b""
+
+
 class EventLog:
     """A file that events are appended to; called with each of them.
 
     Args:
         file: the file.
-        keep: how many events of those that are there already still hold, as a checkpoint says; None: all.
-        without: runs that begin anew: none of their events holds.
+        keep: by run, the place up to which its events hold of those that are there already, as a checkpoint says;
+            of a run that is not in it none does. None: all hold.
     """
 
-    def __init__(self, file: Path, keep: int | None = None, without: Collection[int] = ()) -> None:
+    def __init__(self, file: Path, keep: Mapping[int, int] | None = None) -> None:
         content = file.read_bytes() if file.is_file() else b""
         there = content.splitlines(keepends=True)
         if there and not there[-1].endswith(b"\n"):
             del there[-1]
-        if keep is not None and len(there) < keep:
-            raise TfsmError(f"{file}: ends after {len(there)} events, and the checkpoint was made after {keep}")
-        names = {str(run).encode() for run in without}
-        there = [line for line in there[:keep] if line.split(b" ")[1:2] not in ([name] for name in names)]
+        if keep is not None:
+            if len(there) < (most := max(keep.values(), default=0)):
+                raise TfsmError(f"{file}: ends after {len(there)} events, and the checkpoint was made after {most}")
+            holds = {str(run).encode(): until for run, until in keep.items()}
+            there = [line for place, line in enumerate(there) if place < holds.get(_run_of(line), 0)]
         if content != (held := b"".join(there)):
             with whole(file) as draft:
                 draft.write_bytes(held)

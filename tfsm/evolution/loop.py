@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.engine import Engine
+from tfsm.evolution.intervals import Intervals
 from tfsm.evolution.pace import Pace
 from tfsm.evolution.records import Observer, RunResult
 from tfsm.evolution.reporting import Reporter
@@ -100,7 +101,7 @@ class Loop:
             solved = state.solved.numpy()
             ending = [lane for lane in active if solved[lane] and engine.stop_when_solved]
             left = [lane for lane in active if lane not in ending]
-            regular = spent % self._log_every == 0 and spent > population
+            regular = spent in Intervals(self._log_every, population)
             if regular or ending:
                 reporter.log(active if regular else ending)
             self._results += [reporter.end(lane) for lane in ending]

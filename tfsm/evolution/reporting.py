@@ -40,6 +40,8 @@ class Reporter:
         """The run in lane 0."""
         self.standing: dict[int, tuple[bool, float]] = {}
         """What was last told of each run's champion: whether it solves, and its fitness."""
+        self._made: dict[int, int] = {}
+        """Evaluations of the runs that have ended here."""
         self.compile_seconds = 0.0
         """What the first call of the probe took, nearly all of it compiling."""
 
@@ -56,7 +58,8 @@ class Reporter:
         state = self._engine.state
         ended = {result.run for result in results}
         going = [run - runs.start for run in runs if run not in ended]
-        done = sum(result.evaluations for result in results)
+        # Not those to the solution: a run may have gone on after it.
+        done = sum(self._made.get(result.run, result.evaluations) for result in results)
         best = [result.best_fitness for result in results] + [float(state.best_fitness.numpy()[i]) for i in going]
         progress = Progress(
             runs=number,
@@ -120,6 +123,7 @@ class Reporter:
         """Tell how a run ended."""
         state = self._engine.state
         solved = bool(state.solved.numpy()[lane])
+        self._made[self.first + lane] = int(state.evaluations.numpy()[lane])
         result = RunResult(
             run=self.first + lane,
             seed=self._seed,

@@ -57,7 +57,7 @@ class Saved:
     count: int
     """How many runs."""
     spent: int
-    """Evaluations of each run that has not ended; of the one with the fewest, where they are not in step."""
+    """Evaluations of each run that has not ended; of the one with the most, where they are not in step."""
     results: tuple[RunResult, ...] = ()
     """How those ended that have."""
     standing: Mapping[int, tuple[bool, float]] = field(default_factory=dict)
@@ -75,10 +75,21 @@ class Saved:
         return range(self.first, self.first + self.count)
 
     @property
+    def number(self) -> int:
+        """A number that only ever grows as these runs go on."""
+        return self.events or self.spent
+
+    @property
     def going(self) -> list[int]:
         """The runs that have not ended."""
         ended = {result.run for result in self.results}
         return [run for run in self.runs if run not in ended]
+
+    @property
+    def settled(self) -> dict[int, int]:
+        """Evaluations of each run that has not ended."""
+        own = self.tables.get("evaluations") if self.apart else None
+        return {run: self.spent if own is None else int(own.row(place)) for place, run in enumerate(self.going)}
 
     def part(self, runs: range) -> Saved:
         """Return what it says of some of the runs, which follow one another."""

@@ -27,6 +27,11 @@ SEEN = ("behavior", "cases")
 """What a scheme may need."""
 
 
+def beginners_of(selection: Selection | Surveying, population: int) -> int:
+    """Return how many individuals are drawn at first."""
+    return int(getattr(selection, "beginners", None) or population)
+
+
 class Selector:
     """Chooses parents and lets children in.
 
@@ -43,7 +48,7 @@ class Selector:
         """Whether the scheme looks at more than fitness."""
         self.needs: frozenset[str] = frozenset(selection.needs) if isinstance(selection, Surveying) else frozenset()
         """What is to be kept of individuals."""
-        self.beginners = int(getattr(selection, "beginners", None) or population)
+        self.beginners = beginners_of(selection, population)
         """How many individuals are drawn at first."""
         self.memory: Nest = ()
         """What one run's memory is at first."""

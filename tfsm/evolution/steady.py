@@ -14,6 +14,7 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.apart import Lanes
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.events import Event, Kind
+from tfsm.evolution.intervals import Intervals
 from tfsm.evolution.ledger import Ledger
 from tfsm.evolution.orders import Bred, Order
 from tfsm.evolution.records import Observer, RunResult
@@ -61,10 +62,11 @@ class Steady:
     ) -> None:
         self._runs = range(runs) if isinstance(runs, int) else runs
         _check(engine, self._runs, saved, replay)
-        self._engine, self._budget, self._log_every = engine, evaluations, log_every
+        self._engine, self._budget = engine, evaluations
         self._failures, self._sink = failures, events
         beginners = min(engine.selector.beginners, evaluations)
         self._ledger = Ledger(self._runs, beginners=beginners, budget=evaluations)
+        self._intervals = Intervals(log_every, beginners)
         self._lanes = Lanes(engine, self._runs.start, beginners)
         # Runs are logged one by one: children of all others, made for the log only, would be made for nothing.
         self._reporter = Reporter(engine, seed=seed, log_every=log_every, observers=observers, width=self._lanes.narrow)
@@ -88,6 +90,11 @@ class Steady:
     def ended(self) -> bool:
         """Whether all runs have ended."""
         return not self._ledger.going
+
+    @property
+    def spent(self) -> int:
+        """How many were settled of the run with the most, of those that have not ended."""
+        return max((self._ledger.accounts[run].settled for run in self._ledger.going), default=self._budget)
 
     @property
     def replayed(self) -> bool:
@@ -127,7 +134,7 @@ class Steady:
 
     def failed(self, order: Order, message: str) -> None:
         """Hear that an individual could not be made, and why."""
-        if not self._ledger.is_away(order.run, order.number):
+        if not self.waits_for(order):
             return
         what = f"run {order.run}: individual {order.number} could not be made: {message}"
         if self._failures == "stop":
@@ -135,6 +142,10 @@ class Steady:
         if self._replay is not None:
             raise TfsmError(f"{what}; it could be when the log was written, which cannot be replayed like this")
         self._break(order.run, order.number)
+
+    def waits_for(self, order: Order) -> bool:
+        """Say whether an individual is still wanted: its run may have ended, or it may have come another way."""
+        return self._ledger.is_away(order.run, order.number)
 
     def finish_early(self) -> None:
         """Log and end all runs; whoever is on the way is forgotten."""
@@ -155,7 +166,7 @@ class Steady:
         return Saved(
             first=self._runs.start,
             count=len(self._runs),
-            spent=min((self._ledger.accounts[run].settled for run in going), default=self._budget),
+            spent=self.spent,
             results=tuple(result for result in self.results if result.run not in self._spent),
             standing=standing,
             tables=with_tallies(tables_of(self._engine.state, [self._lane(run) for run in going]), before),
@@ -177,8 +188,10 @@ class Steady:
         self.results += saved.results
         self._reporter.standing |= saved.standing
         self.events = max(self.events, saved.events)
+        solved = self._engine.state.solved.numpy()
         for run in saved.going:
-            if self._ledger.accounts[run].settled >= self._budget:
+            over = solved[self._lane(run)] and self._engine.stop_when_solved
+            if over or self._ledger.accounts[run].settled >= self._budget:
                 self._report(run, ends=True)
 
     def _chosen(self, count: int) -> list[tuple[tuple[int, int], bool]]:
@@ -242,7 +255,7 @@ class Steady:
             settled = self._ledger.settle(one.run, one.number, failed=failed)
             self._note("!" if failed else "<", one.run, one.number)
             ends = settled >= self._budget or (one.solves and self._engine.stop_when_solved)
-            if ends or self._is_regular(settled):
+            if ends or settled in self._intervals:
                 self._lanes.settle(batch.values())
                 batch.clear()
                 self._report(one.run, ends=ends)
@@ -254,7 +267,7 @@ class Steady:
         self._settle([self._lanes.broken(run, number)], failed=True)
 
     def _report(self, run: int, *, ends: bool) -> None:
-        lane, regular = self._lane(run), self._is_regular(self._ledger.accounts[run].settled)
+        lane, regular = self._lane(run), self._ledger.accounts[run].settled in self._intervals
         if regular:
             self._log(run)
         if not ends:
@@ -274,9 +287,6 @@ class Steady:
     def _log(self, run: int) -> None:
         lane = self._lane(run)
         self._reporter.log([lane], {lane: self._ledger.interval(run)})
-
-    def _is_regular(self, settled: int) -> bool:
-        return settled % self._log_every == 0 and settled > self._ledger.beginners
 
     def _note(self, kind: Kind, run: int, number: int) -> None:
         self.events += 1

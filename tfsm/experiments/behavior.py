@@ -12,6 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tfsm.errors import TfsmError
+from tfsm.evolution.intervals import Intervals
 from tfsm.evolution.records import Snapshot
 from tfsm.experiments.record import BEHAVIOR, behavior_file
 from tfsm.files import to_disk, whole
@@ -44,11 +45,11 @@ class BehaviorFiles:
 
     Args:
         directory: the run directory.
-        log_every: evaluations between two logged intervals.
+        intervals: when runs are logged.
     """
 
-    def __init__(self, directory: Path, log_every: int) -> None:
-        self._directory, self._log_every = directory, log_every
+    def __init__(self, directory: Path, intervals: Intervals) -> None:
+        self._directory, self._intervals = directory, intervals
         self._snapshots: dict[int, dict[int, Snapshot]] = {}
         self._unsafe: set[Path] = set()
         self.known: set[tuple[int, int]] = set()
@@ -102,14 +103,15 @@ class BehaviorFiles:
 
     def end(self, run: int) -> None:
         """Put a run's snapshots together, those that belong to the end of an interval or of the run."""
-        known = self._snapshots.pop(run, {})
-        chosen = [known[number] for number in sorted(known) if number % self._log_every == 0 or number == max(known)]
+        known = self._snapshots.get(run, {})
+        chosen = [known[number] for number in sorted(known) if number in self._intervals or number == max(known)]
         if not chosen:
             return
         file = behavior_file(self._directory, run)
         file.parent.mkdir(exist_ok=True)
         with whole(file) as draft:
             np.savez_compressed(draft, **_together(chosen))
+        del self._snapshots[run]  # not before they are in the file
         self._parts_file(run).unlink(missing_ok=True)
         self._unsafe.discard(self._parts_file(run))
 

@@ -48,6 +48,7 @@ class CheckpointFiles:
         self._cadence, self._on = Cadence(every, size=size), bool(every)
         self._sync, self._is_whole = sync, is_whole
         self._ours: set[Path] = set()
+        self._rejected: set[Path] = set()
         self._failing = False
         self._tidy()
 
@@ -86,10 +87,16 @@ class CheckpointFiles:
         else:
             self._failing = False
             self._ours.add(file)
+            self._rejected.discard(file)
             self._prune(saved, 1 if last else _KEPT)
             if instead:
                 self._remove_others(file, saved)
         self._cadence.took(saved.spent, time.perf_counter() - began)
+
+    @property
+    def present(self) -> bool:
+        """Whether there are checkpoints of this experiment, of use or not."""
+        return bool(self._ours)
 
     def find(self, runs: range) -> list[Saved]:
         """Return where these runs stand by the newest whole checkpoints; others are told of, and left alone."""
@@ -105,13 +112,16 @@ class CheckpointFiles:
                 continue
             self._ours.add(file)
             useful = self._useful(file, saved, wanted)
+            if len(useful) < len(wanted):
+                self._rejected.add(file)
             covered.update(useful)
             found += [saved.part(part) for part in _together(useful)]
         return found
 
     def _useful(self, file: Path, saved: Saved, runs: list[int]) -> list[int]:
         ended = {result.run: result.evaluations for result in saved.results}
-        useful = [run for run in runs if self._is_whole(run, ended.get(run, saved.spent), run in ended)]
+        told = saved.settled | ended
+        useful = [run for run in runs if self._is_whole(run, told[run], run in ended)]
         if len(useful) < len(runs):
             others = ", ".join(str(run) for run in runs if run not in useful)
             self._notify(
@@ -136,7 +146,7 @@ class CheckpointFiles:
 
     def _file(self, saved: Saved) -> Path:
         last = saved.first + saved.count - 1
-        return self._folder / f"run-{saved.first:03d}-{last:03d}-at-{saved.spent:09d}.checkpoint"
+        return self._folder / f"run-{saved.first:03d}-{last:03d}-at-{saved.number:09d}.checkpoint"
 
     def _listed(self) -> Iterator[tuple[Path, range, int]]:
         for file in sorted(self._folder.glob("*.checkpoint")):
@@ -157,8 +167,13 @@ class CheckpointFiles:
 
     def _prune(self, saved: Saved, count: int) -> None:
         """Keep only the newest of a group, so many of them; what is not ours is left alone."""
-        own = sorted((spent, file) for file, runs, spent in self._listed() if runs == saved.runs and file in self._ours)
-        for _, file in own[:-count]:
+        # Those that were of no use go first, whatever their numbers.
+        own = sorted(
+            (file not in self._rejected, number, file)
+            for file, runs, number in self._listed()
+            if runs == saved.runs and file in self._ours
+        )
+        for *_, file in own[:-count]:
             file.unlink(missing_ok=True)
             self._ours.discard(file)
 

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from tfsm.errors import TfsmError
+from tfsm.evolution.intervals import Intervals
 from tfsm.evolution.records import RunResult, Silent, Snapshot
 from tfsm.experiments.behavior import BehaviorFiles
 from tfsm.experiments.locking import LOCK
 from tfsm.experiments.metrics_file import MetricsFile
-from tfsm.experiments.record import RECORD, now, read_record, write_json
+from tfsm.experiments.record import METRICS, ORDER, RECORD, behavior_file, now, read_record, write_json
 from tfsm.experiments.settings import Resolved
 from tfsm.files import is_draft, put_aside, to_disk, whole
 from tfsm.models.network import Network
@@ -40,6 +41,7 @@ class RunDirectory(Silent):
         plan: how the run is compiled, for the record.
         objects: parts that came ready made, and the user's model, in words, for the record.
         files: files that options of the domain name, which are copied.
+        beginners: how many first individuals a run has.
         notify: told what the user should know.
     """
 
@@ -53,16 +55,17 @@ class RunDirectory(Silent):
         plan: dict[str, Any],
         objects: dict[str, str],
         files: Mapping[str, Path],
+        beginners: int,
         notify: Callable[[str], None] = lambda message: None,
     ) -> None:
         self.path, self._notify = path, notify
-        self._network, self._log_every = network, resolved.settings.log_every
-        self._beginners = resolved.settings.population
-        self._behavior = BehaviorFiles(path, self._log_every)
+        self._network = network
+        self._intervals = Intervals(resolved.settings.log_every, beginners)
+        self._behavior = BehaviorFiles(path, self._intervals)
         again = (path / RECORD).is_file()
         self._before: dict[str, Any] = {}
         """What was on record before, until something has happened since."""
-        with _told(path):
+        with told(path):
             if again:
                 self._record = read_record(path)
                 self._before = dict(self._record)
@@ -94,40 +97,41 @@ class RunDirectory(Silent):
 
     def is_whole(self, run: int, until: int, ended: bool) -> bool:
         """Say whether log and snapshots tell of all intervals of a run up to so many evaluations, its end included."""
-        told: Set[tuple[int, int]] = self._metrics.known
+        known: Set[tuple[int, int]] = self._metrics.known
         if self._behavior.known:
-            told = told & self._behavior.known
-        first = max(self._beginners, min((number for _, number in told), default=1) - 1) // self._log_every + 1
-        numbers = [number * self._log_every for number in range(first, until // self._log_every + 1)]
-        return all((run, number) in told for number in [*numbers, *([until] if ended else [])])
+            known = known & self._behavior.known
+        return all((run, number) in known for number in [*self._intervals.until(until), *([until] if ended else [])])
 
     def forget(self, after: Mapping[int, int]) -> None:
-        """Take back what was told of runs after so many evaluations each: it will happen otherwise."""
-        with _told(self.path):
+        """Take back what was told of runs after so many evaluations each: it will happen otherwise.
+
+        What is taken back of runs that had come to their end is put aside: nobody may ever find it again.
+        """
+        with told(self.path):
+            ended = [run for run in self._record["runs"] if run["evaluations"] > after.get(run["run"], math.inf)]
+            if ended:
+                self._put_aside([run["run"] for run in ended])
             self._metrics.forget(after)
             self._behavior.forget(after)
-            for run in [run for run in self._record["runs"] if run["evaluations"] > after.get(run["run"], math.inf)]:
-                self._record["runs"].remove(run)
-                if run["solved"]:
-                    self._put_aside(run["run"])
+            self._record["runs"] = [run for run in self._record["runs"] if run not in ended]
             self._write_record()
 
     def interval(self, metrics: list[dict[str, Any]]) -> None:
         """Append a line for each run."""
         self._before = {}
-        with _told(self.path):
+        with told(self.path):
             self._metrics.add(metrics)
 
     def population(self, snapshot: Snapshot) -> None:
         """Keep it."""
-        with _told(self.path):
+        with told(self.path):
             self._behavior.add(snapshot)
 
     def finished(self, result: RunResult) -> None:
         """Save what the populations did and the champion, then say so."""
         self._before = {}
         file = champion_file(self.path, result.run)
-        with _told(self.path):
+        with told(self.path):
             self._behavior.end(result.run)
             with whole(file) as draft:
                 self._network.child(result.champion).save(draft)
@@ -144,11 +148,11 @@ class RunDirectory(Silent):
 
     def close(self, status: str, error: str | None = None) -> None:
         """Write down how it ended: `finished`, `interrupted` or `failed`."""
-        with _told(self.path):
+        with told(self.path):
             try:
                 self._behavior.end_all()
                 if status == "finished":
-                    self._metrics.tidy(self._log_every)
+                    self._metrics.tidy(self._intervals)
             finally:
                 self._metrics.close()
             if status == "failed":  # before anything was added: then it is what it was
@@ -158,24 +162,30 @@ class RunDirectory(Silent):
                 self._record["error"] = error
             self._write_record()
 
-    def _put_aside(self, run: int) -> None:
-        """Keep a champion that may never be found again."""
-        file = champion_file(self.path, run)
-        if file.is_file():
-            kept = put_aside(file, "before")
-            self._notify(f"run {run} was solved after the checkpoint that it goes on from; that champion is {kept}")
+    def _put_aside(self, runs: list[int]) -> None:
+        logs = [self.path / name for name in (METRICS, ORDER)]
+        own = [file for run in runs for file in (champion_file(self.path, run), behavior_file(self.path, run))]
+        kept = [put_aside(file, "before", copy=True).name for file in [*logs, *own] if file.is_file()]
+        self._notify(
+            f"warning: {self.path}: no checkpoint has what runs {', '.join(map(str, runs))} ended with, so they are "
+            f"evolved again, and otherwise; how they ended is kept: {', '.join(kept)}"
+        )
 
     def _write_record(self) -> None:
         write_json(self.path / RECORD, self._record)
 
 
+class Unwritten(TfsmError):
+    """Something that happened could not be written down: only what is on the disk already counts."""
+
+
 @contextmanager
-def _told(directory: Path) -> Iterator[None]:
+def told(directory: Path) -> Iterator[None]:
     """Say of a file that cannot be written how to go on: up to the last checkpoint nothing is lost."""
     try:
         yield
     except OSError as error:
-        raise TfsmError(
+        raise Unwritten(
             f"{error.filename or directory}: cannot be written: {error.strerror or error}; once that is mended, go on "
             f"with: tfsm run --resume {directory}"
         ) from error

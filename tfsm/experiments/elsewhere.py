@@ -13,6 +13,7 @@ import keras
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.events import Event, read_events
+from tfsm.evolution.selecting import beginners_of
 from tfsm.experiments.directory import check_free
 from tfsm.experiments.grouping import GroupEnd
 from tfsm.experiments.groups import Work, evolve_groups
@@ -95,8 +96,10 @@ def run_elsewhere(
         if not wanted.resume:
             check_free(wanted.out)
     with where.pool(notify) as pool, ExitStack() as held:
-        underway = [_begun(plugins, wanted, where, held, command, notify) for wanted in experiments]
+        underway: list[_Underway] = []
         try:
+            for wanted in experiments:
+                underway.append(_begun(plugins, wanted, where, held, command, notify))
             if where.grain == "children":
                 _evolve_children(pool, underway, replay, stop, notify)
             else:
@@ -139,6 +142,7 @@ def _begun(
         command=command,
         notify=notify,
         place=where.as_dict(),
+        beginners=beginners_of(prepared.selection, settings.population),
     )
     held.enter_context(session)
     work = Work(session, recipe_of(plugins, settings, wanted.model), notify)

@@ -86,7 +86,8 @@ class GroupTask:
         engines: Engines = desk.kept.setdefault("engines", Engines())
         engine = engines.engine(self.recipe.plugins(), settings, model=self.recipe.model)
         outbox = Outbox(self.about, self.every)
-        engine.care.warn = lambda message: outbox._tell("notify", message)
+        # It may have been another experiment's.
+        engine.care.warn, engine.care.broken = lambda message: outbox._tell("notify", message), 0
         loop = Loop(
             engine,
             seed=settings.seed,

@@ -148,15 +148,14 @@ def evolve_groups(
         if work.over:
             ended(work)
     while busy or (waiting and not stopping):
-        idle = [worker for worker in range(pool.size) if worker not in busy]
+        idle = [worker for worker in range(pool.size) if worker not in busy and pool.begun(worker)]
         while waiting and idle and not stopping:
             worker = idle.pop(0)
             busy[worker] = waiting.popleft()
             pool.submit(worker, busy[worker].task())
-        if not stopping and stop():
-            stopping = True
-            for worker in busy:
-                pool.stop(worker)
+        stopping = stopping or stop()
+        for worker in busy if stopping else ():
+            pool.stop(worker)  # each time: a cluster may hear it before it hears of the task
         for message in pool.wait(LOOK_SECONDS):
             if message.worker not in busy:
                 continue  # an idle worker that died; there is another by now
@@ -181,10 +180,7 @@ def evolve_groups(
                     waiting.appendleft(group)
             elif message.kind == "failed":
                 problem = problem or _words(message.content)
-        if problem and not stopping:
-            stopping = True
-            for worker in busy:
-                pool.stop(worker)
+        stopping = stopping or bool(problem)
     if problem:
         raise TfsmError(problem)
 

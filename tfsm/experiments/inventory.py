@@ -13,13 +13,12 @@ from tfsm.errors import TfsmError
 from tfsm.experiments.checked import checked_record, checked_study
 from tfsm.experiments.locking import LOCK, is_held
 from tfsm.experiments.record import METRICS, ORDER, RECORD, STUDY
-from tfsm.files import is_draft
+from tfsm.files import is_aside, is_draft
 
 OWN: Final = {
     LOCK,
     "checkpoints",
     ORDER,
-    "metrics.damaged.jsonl",
     RECORD,
     METRICS,
     STUDY,
@@ -157,7 +156,7 @@ def _strange(directory: Path) -> Iterator[Path]:
     for path in directory.iterdir():
         if path in members:
             yield from _strange(path)
-        elif path.name not in OWN and not is_draft(path) and path.suffix != ".html":
+        elif path.name not in OWN and not is_draft(path) and not is_aside(path) and path.suffix != ".html":
             yield path
 
 

@@ -6,11 +6,11 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+from tfsm.evolution.intervals import Intervals
 from tfsm.experiments.record import METRICS, write_text
-
-DAMAGED: Final = "metrics.damaged.jsonl"
+from tfsm.files import put_aside
 
 
 class MetricsFile:
@@ -39,8 +39,7 @@ class MetricsFile:
             except (ValueError, KeyError, TypeError, RecursionError):
                 continue
         if len(lines) < len(parts) - 1:
-            copy = directory / DAMAGED
-            copy.write_bytes(content)
+            copy = put_aside(self._file, "damaged", copy=True)
             notify(f"{self._file}: {len(parts) - 1 - len(lines)} damaged lines are left out; a copy is in {copy.name}")
         if content and (parts[-1] or len(lines) < len(parts) - 1):
             write_text(self._file, b"".join(line + b"\n" for line in lines).decode())
@@ -77,7 +76,7 @@ class MetricsFile:
         """Close the file."""
         self._opened.close()
 
-    def tidy(self, log_every: int) -> None:
+    def tidy(self, intervals: Intervals) -> None:
         """Put the lines of a finished experiment in order: the same file, however often it was interrupted.
 
         Where a run was interrupted between two intervals there is a line that an uninterrupted run does not have, and
@@ -88,9 +87,7 @@ class MetricsFile:
         last: dict[int, int] = {}
         for line in lines:
             last[line["run"]] = max(line["evaluations"], last.get(line["run"], 0))
-        kept = [
-            line for line in lines if line["evaluations"] % log_every == 0 or line["evaluations"] == last[line["run"]]
-        ]
+        kept = [line for line in lines if line["evaluations"] in intervals or line["evaluations"] == last[line["run"]]]
         kept.sort(key=lambda line: (line["evaluations"], line["run"]))
         write_text(self._file, "".join(json.dumps(line) + "\n" for line in kept))
 

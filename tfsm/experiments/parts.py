@@ -89,7 +89,7 @@ def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None =
     selection: Selection | Surveying = build_part(plugins.selections[settings.selection], settings.selection_options)
     initial = Initial(settings.init, settings.init_scale)
     network = _network(settings, _model(settings, domain, model), initial)
-    trial = Trial(domain, network)
+    trial = Trial(domain, network, Care(settings.evaluation_timeout))
     if getattr(mutation, "needs_gradient", False) and getattr(domain, "compiled", True):
         genome = initial.genomes(network, fold(root_seed(settings.seed), 0, 0)[None])
         check_differentiable(network, genome, domain.observe(trial.experience(genome)))

@@ -82,6 +82,7 @@ def run_experiment(
         resume=resume,
         command=command,
         notify=notify,
+        beginners=engine.selector.beginners,
     )
     with session:
         try:

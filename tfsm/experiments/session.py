@@ -20,7 +20,8 @@ from tfsm.experiments.directory import RunDirectory, claim, taken, versions
 from tfsm.experiments.identity import fingerprint
 from tfsm.experiments.locking import Locked
 from tfsm.experiments.observing import Once
-from tfsm.experiments.record import RECORD
+from tfsm.experiments.places.where import check_grain
+from tfsm.experiments.record import RECORD, read_record
 from tfsm.experiments.settings import Resolved, Settings
 from tfsm.models.named import described
 from tfsm.models.network import Network
@@ -44,6 +45,7 @@ class Session:
         command: the command line, for the record.
         notify: told what the user should know.
         place: where the work is done, for the record.
+        beginners: how many first individuals a run has.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Session:
         command: Sequence[str],
         notify: Callable[[str], None],
         place: Mapping[str, Any] | None = None,
+        beginners: int,
     ) -> None:
         self.settings, self.network = resolved.settings, network
         self.about = _about(self.settings.as_dict())
@@ -77,6 +80,8 @@ class Session:
                 held.enter_context(Locked(self.directory))
                 if not resume and (self.directory / RECORD).is_file():  # another process was faster
                     raise taken(self.directory)
+                if (self.directory / RECORD).is_file():
+                    check_grain(read_record(self.directory), self.directory, (place or {}).get("grain", "runs"))
                 self._record = RunDirectory(
                     self.directory,
                     resolved,
@@ -85,6 +90,7 @@ class Session:
                     plan=asdict(plan) | {"place": dict(place or {"backend": "local"})},
                     objects=objects_of(plugins, self.settings),
                     files=domain.files() if isinstance(domain, Filed) else {},
+                    beginners=beginners,
                     notify=notify,
                 )
                 self._held = held.pop_all()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tfsm.errors import TfsmError
+from tfsm.evolution.care import WARM_UP
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.events import Event, EventLog
 from tfsm.evolution.orders import Bred, Order
-from tfsm.evolution.saving import Saved
 from tfsm.evolution.steady import Steady
+from tfsm.experiments.directory import Unwritten, told
 from tfsm.experiments.making import MakeTask
 from tfsm.experiments.places.task import Failure, Message, Pool
 from tfsm.experiments.recipe import Recipe
@@ -23,8 +25,6 @@ from tfsm.files import put_aside
 
 ATTEMPTS: Final = 3
 """How often an individual is tried whose worker dies, or takes too long."""
-WARM_UP: Final = 120.0
-"""Seconds that a worker's first individual may take longer: there is something to compile."""
 LOOK_SECONDS: Final = 0.25
 
 
@@ -64,9 +64,10 @@ class Steadily:
         saved = session.saved()
         # In another order other things will happen than those that came after the checkpoint.
         ended = {result.run for group in saved for result in group.results}
-        settled = {run: 0 for run in range(settings.runs) if run not in ended} | _settled(saved)
-        session.forget(settled)
-        self._log = self._opened_log(saved, [run for run, count in settled.items() if not count])
+        begun = {run: count for group in saved for run, count in group.settled.items()}
+        session.forget({run: begun.get(run, 0) for run in range(settings.runs) if run not in ended})
+        self._log = self._opened_log({run: group.events for group in saved for run in group.runs})
+        as_it_was = [(group.runs, group.events) for group in saved]
         if self._log is not None:
             saved = [replace(group, events=self._log.count) for group in saved]
         self.steady = Steady(
@@ -76,15 +77,20 @@ class Steadily:
             evaluations=settings.evaluations,
             log_every=settings.log_every,
             observers=session.observers,
-            events=self._log or (lambda event: None),
+            events=self._note,
             replay=replay,
             failures="broken",
             saved=saved,
         )
-        if saved and [group.runs for group in saved] != [range(settings.runs)]:
-            self._keep(instead=True)
+        if (
+            session.checkpoints is not None
+            and session.checkpoints.present
+            and (as_it_was != [(range(settings.runs), self.steady.events)])
+        ):
+            self._keep(instead=True)  # what is there would not fit what comes now
         self._busy: dict[int, _Busy] = {}
         self._taught: set[int] = set()
+        self._warm: set[tuple[int, bool]] = set()
         self._lost: deque[Order] = deque()
         self._attempts: dict[tuple[int, int], int] = {}
         self.evaluated = 0
@@ -99,12 +105,15 @@ class Steadily:
                     self._keep()
                     self.steady.finish_early()
                     break
-                self._hear(self._pool.wait(LOOK_SECONDS))
-                self._look_at_the_clock()
+                messages, now = self._pool.wait(LOOK_SECONDS), time.monotonic()
+                self._hear(messages)
+                self._look_at_the_clock(now)
                 if self._is_due():
                     self._keep()
             else:
                 self._keep(last=True)
+        except Unwritten:
+            raise  # in the midst of telling something: only the last checkpoint is right
         except TfsmError:
             self._keep()
             self.steady.finish_early()
@@ -113,38 +122,53 @@ class Steadily:
             for worker in self._busy:
                 self._pool.kill(worker)
             if self._log is not None:
-                self._log.close()
+                with suppress(OSError):  # whatever a checkpoint counts on is on the disk by now
+                    self._log.close()
 
-    def _opened_log(self, saved: Sequence[Saved], new: Sequence[int]) -> EventLog | None:
+    def _opened_log(self, keep: Mapping[int, int]) -> EventLog | None:
         if self._session.directory is None:
             return None
         file = self._session.directory / ORDER
         try:
-            return EventLog(file, max((group.events for group in saved), default=0), without=new)
+            return EventLog(file, keep)
         except TfsmError as error:
             aside = f", and is kept as {put_aside(file, 'damaged').name}" if file.is_file() else ""
             self._notify(f"warning: {error}: the order cannot be replayed from it any more{aside}")
             return None
 
+    def _note(self, event: Event) -> None:
+        if self._log is not None and self._session.directory is not None:
+            with told(self._session.directory):
+                self._log(event)
+
     def _hand_out(self) -> None:
-        idle = [worker for worker in range(self._pool.size) if worker not in self._busy]
+        idle = [worker for worker in range(self._pool.size) if worker not in self._busy and self._pool.begun(worker)]
         while idle and self._lost:
-            self._submit(idle.pop(0), self._lost.popleft())
+            order = self._lost.popleft()
+            if self.steady.waits_for(order):
+                self._submit(idle.pop(0), order)
         for worker, order in zip(idle, self.steady.orders(len(idle)), strict=False):
             self._submit(worker, order)
 
     def _submit(self, worker: int, order: Order) -> None:
-        taught = worker in self._taught
+        taught, kind = worker in self._taught, (worker, order.parent is None)
         experiment = self._session.about["experiment"]
         self._pool.submit(worker, MakeTask(experiment, order, None if taught else self._recipe))
-        self._busy[worker] = _Busy(order, slow=not taught)
+        # First individuals and children are compiled apart.
+        self._busy[worker] = _Busy(order, slow=kind not in self._warm)
         self._taught.add(worker)
+        self._warm.add(kind)
+
+    def _unlearn(self, worker: int) -> None:
+        """Hear that there is another worker in the place of one that knew what it is about, or that it may not."""
+        self._taught.discard(worker)
+        self._warm -= {(worker, True), (worker, False)}
 
     def _hear(self, messages: Sequence[Message]) -> None:
         arrived: list[Bred] = []
         for worker, kind, content in messages:
-            if kind == "died":
-                self._taught.discard(worker)
+            if kind in ("died", "failed"):  # which may have been before it had all that it needs
+                self._unlearn(worker)
             if worker not in self._busy:
                 continue
             if kind == "event":
@@ -169,11 +193,13 @@ class Steadily:
             self._keep()  # without it, how the run ended would be found out again, and come out otherwise
 
     def _failed(self, order: Order, failure: Failure) -> None:
-        if self._session.settings.failures == "stop":
+        if self._session.settings.failures == "stop" and self.steady.waits_for(order):
             raise TfsmError(failure.text if failure.ours else f"a worker failed: {failure.text}")
-        self._give_up(order, failure.text)
+        self._try_again(order, failure.text)
 
     def _try_again(self, order: Order, why: str) -> None:
+        if not self.steady.waits_for(order):
+            return  # its run has ended meanwhile
         key = order.run, order.number
         self._attempts[key] = self._attempts.get(key, 0) + 1
         if self._attempts[key] >= ATTEMPTS:
@@ -187,34 +213,26 @@ class Steadily:
         self.steady.failed(order, why)
         self.evaluated += 1
 
-    def _look_at_the_clock(self) -> None:
+    def _look_at_the_clock(self, now: float) -> None:
+        """End what takes too long, as of when everybody was listened to: who was done by then has said so."""
         limit = self._session.settings.evaluation_timeout
         if limit is None:
             return
-        now = time.monotonic()
         for worker, busy in list(self._busy.items()):
             if now - busy.since > limit + WARM_UP * busy.slow:
                 self._pool.kill(worker)
-                self._taught.discard(worker)
+                self._unlearn(worker)
                 del self._busy[worker]
                 self._try_again(busy.order, f"an evaluation took longer than {limit:g} seconds")
 
     def _is_due(self) -> bool:
         keeper = self._session.checkpoints
-        return keeper is not None and keeper.due(self.evaluated // self._session.settings.runs)
+        return keeper is not None and keeper.due(self.steady.spent)
 
     def _keep(self, *, last: bool = False, instead: bool = False) -> None:
         if self._session.checkpoints is None:
             return
-        if self._log is not None:
-            self._log.flush()
+        if self._log is not None and self._session.directory is not None:
+            with told(self._session.directory):
+                self._log.flush()
         self._session.checkpoints.keep(self.steady.saved(), last=last, instead=instead)
-
-
-def _settled(saved: Sequence[Saved]) -> dict[int, int]:
-    """Return how many of each run that goes on were settled."""
-    return {
-        run: int(row)
-        for group in saved
-        for run, row in zip(group.going, group.tables.get("evaluations", ()), strict=True)
-    }

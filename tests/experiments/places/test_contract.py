@@ -23,6 +23,15 @@ def test_what_a_task_yields_and_returns_is_told_in_order(pool: Pool) -> None:
     assert outcome(pool, tasks.Says(values, "end")) == [*(("event", value) for value in values), ("done", "end")]
 
 
+def test_a_worker_that_has_done_something_has_begun(pool: Pool) -> None:
+    assert outcome(pool, tasks.Says()) == [("done", None)]
+    assert pool.begun(0)
+    pool.kill(0)
+    assert not pool.begun(0)
+    assert outcome(pool, tasks.Says()) == [("done", None)]
+    assert pool.begun(0)
+
+
 def test_a_task_may_yield_nothing(pool: Pool) -> None:
     assert outcome(pool, tasks.Says()) == [("done", None)]
 

@@ -37,6 +37,9 @@ def test_what_to_install_is_said_where_ray_is_missing(monkeypatch: pytest.Monkey
         ("ray://127.0.0.1", "nothing answers there|not Ray"),
         ("nonsense", "an address is 'auto', 'host:port' or 'ray://host:port'"),
         ("nohost.invalid:6379", "nothing answers there"),
+        ("a..b:6379", "nothing answers there"),
+        ("127.0.0.1:99999999999999999999", "nothing answers there"),
+        ("127.0.0.1:²", "an address is"),
     ],
 )
 def test_an_address_that_does_not_answer_is_told(address: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

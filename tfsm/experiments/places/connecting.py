@@ -99,12 +99,12 @@ def _check_answers(address: str) -> None:
     host, _, port = address.rpartition("://")[2].partition("/")[0].rpartition(":")
     if not host and address.startswith("ray://"):
         host, port = port, "10001"
-    if not host or not port.isdigit():
+    if not host or not port.isdecimal():
         raise TfsmError(f"{_named(address)}: an address is 'auto', 'host:port' or 'ray://host:port'")
     place = f"{host}:{port}"
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
-    except OSError as error:
+    except (OSError, ValueError, OverflowError) as error:  # names and numbers that cannot be are of the latter kinds
         raise TfsmError(f"{_named(address)}: nothing answers there ({error}); is it running, the port right?") from None
     if os.environ.get("RAY_USE_TLS", "0") == "0" and not _speaks(place):
         raise TfsmError(f"{_named(address)}: what answers there is not Ray; is the port right?")

@@ -47,6 +47,10 @@ class ProcessPool:
             self.close()
             raise
 
+    def begun(self, worker: int) -> bool:
+        """Say whether a worker is there."""
+        return self._links[worker].ready
+
     def submit(self, worker: int, task: Task) -> None:
         """Give a task to a worker that has none."""
         link = self._links[worker]

@@ -41,7 +41,7 @@ class RayPool:
     """Actors of Ray; see `Pool`. What they need must be installed on every machine of a cluster.
 
     Args:
-        size: how many.
+        size: how many; None: one for each core of this machine, or for each CPU of a cluster.
         address: which Ray, as `connecting.join` describes; None starts one on this machine.
         threads: how many threads TensorFlow may use in each; None is an equal share of this machine's cores, or one
             thread on a cluster, where each worker also reserves as many CPUs.
@@ -50,28 +50,32 @@ class RayPool:
 
     def __init__(
         self,
-        size: int,
+        size: int | None,
         address: str | None = None,
         threads: int | None = None,
         notify: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.size = size
         self._notify = notify
         self._noticed = self._closed = False
         self._ready: list[Message] = []
-        self._attempts = [0] * size
         here = address is None
-        environ = environment(size if here else cores(), threads)
+        environ = environment((size or cores()) if here else cores(), threads)
         variables = {name: environ[name] for name in COUNTS}
         if here:
             variables["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
         self._cpus = 1 if here else threads or 1
-        self._joined = join(address, size)
+        self._joined = join(address, size or cores())
         self._ray = self._joined.ray
+        self.size = size or (cores() if here else max(1, int(self._ray_cpus("cluster_resources")) // self._cpus))
+        self._attempts = [0] * self.size
         self._remote = self._ray.remote(Actor).options(
             num_cpus=self._cpus, max_restarts=0, max_concurrency=4, runtime_env={"env_vars": variables}
         )
-        self._hands = [self._started(number) for number in range(size)]
+        self._hands = [self._started(number) for number in range(self.size)]
+
+    def begun(self, worker: int) -> bool:
+        """Say whether a worker is there; one for which a cluster has no room may never be."""
+        return self._hands[worker].ready
 
     def submit(self, worker: int, task: Task) -> None:
         """Give a task to a worker that has none."""

@@ -76,6 +76,9 @@ class Pool(Protocol):
 
     size: int
 
+    def begun(self, worker: int) -> bool:
+        """Say whether a worker is there; until then what it is given may wait for ever."""
+
     def submit(self, worker: int, task: Task) -> None:
         """Give a task to a worker that has none."""
 

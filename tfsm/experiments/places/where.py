@@ -23,7 +23,7 @@ class Where:
 
     backend: Backend = "local"
     workers: int | None = None
-    """How many; one a core if None."""
+    """How many; one for each core, or CPU of a cluster, if None."""
     address: str | None = None
     """Which Ray; None starts one on this machine."""
     grain: Grain = "runs"
@@ -36,14 +36,13 @@ class Where:
 
     def pool(self, notify: Callable[[str], None]) -> Pool:
         """Start the workers."""
-        size = self.workers or cores()
         if self.backend == "ray":
             from tfsm.experiments.places.raying import RayPool
 
-            return RayPool(size, self.address, notify=notify)
+            return RayPool(self.workers, self.address, notify=notify)
         from tfsm.experiments.places.processes import ProcessPool
 
-        return ProcessPool(size)
+        return ProcessPool(self.workers or cores())
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -59,14 +58,25 @@ def where_before(record: Mapping[str, Any], directory: Path, wanted: Where, *, s
         wanted: where the user wants it.
         said: whether he said anything of it.
     """
-    plan = record.get("plan")
-    told = plan.get("place", {}) if isinstance(plan, dict) else {}
+    told = _told(record)
     before = where(*(told.get(key) for key in ("backend", "workers", "address", "grain")))
     if not said:
         return before
-    if wanted.grain != before.grain:
-        raise TfsmError(f"{directory}: was begun with --grain {before.grain}, and goes on with that only")
+    check_grain(record, directory, wanted.grain)
     return wanted
+
+
+def check_grain(record: Mapping[str, Any], directory: Path, wanted: str) -> None:
+    """Refuse to go on with an experiment otherwise than it was begun: it would become a mixture of two."""
+    before = _told(record).get("grain") or "runs"
+    if wanted != before:
+        raise TfsmError(f"{directory}: was begun with --grain {before}, and goes on with that only")
+
+
+def _told(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    plan = record.get("plan")
+    told = plan.get("place", {}) if isinstance(plan, dict) else {}
+    return told if isinstance(told, dict) else {}
 
 
 def where(

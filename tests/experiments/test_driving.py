@@ -1,0 +1,142 @@
+"""What the drivers of workers do when these are late, fail, or come too late: with workers that are this process."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from tests.helpers.domains import HostTarget, Target
+from tests.helpers.pools import WhereHere, here
+from tfsm.errors import TfsmError
+from tfsm.evolution import care
+from tfsm.experiments.elsewhere import Wanted, run_elsewhere
+from tfsm.experiments.record import read_record
+from tfsm.experiments.result import Result
+from tfsm.experiments.run import run_experiment
+from tfsm.experiments.settings import Resolved, resolve
+from tfsm.plugins import Plugins, load_plugins
+
+SETS = ["population=6", "size=3", "log_every=20", "intensity=0.1", "init=normal", "init_scale=1.0"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moody(HostTarget):
+    """Fails at one of its calls, all of which are counted."""
+
+    calls: ClassVar[list[int]] = [0]
+    fail_at: ClassVar[list[int]] = [0]
+
+    def evaluate(self, network: Any, genomes: Any, seed: Any) -> Any:
+        self.calls[0] += 1
+        if self.calls[0] == self.fail_at[0]:
+            raise ValueError("not now")
+        return super().evaluate(network, genomes, seed)
+
+
+@pytest.fixture(autouse=True)
+def _sound() -> None:
+    Moody.calls[0], Moody.fail_at[0] = 0, -1
+
+
+def settled(domain: Any, *sets: str, runs: int = 2, evaluations: int = 40) -> tuple[Plugins, Resolved]:
+    plugins, name = load_plugins().with_part("domain", domain)
+    overrides = {"runs": runs, "evaluations": evaluations}
+    return plugins, resolve(plugins, domain=name, mutation="control", overrides=overrides, sets=[*SETS, *sets])
+
+
+def evolved(where: WhereHere | None, domain: Any, *sets: str, out: Path | None = None, **more: Any) -> Result:
+    plugins, resolved = settled(domain, *sets, **more)
+    heard: list[str] = []
+    result = run_experiment(plugins, resolved, out=out, keep=out is not None, where=where, notify=heard.append)
+    assert not any("broken" in line for line in heard), heard
+    return result
+
+
+def ends(result: Result) -> list[tuple[Any, ...]]:
+    return [(run.run, run.solved, run.evaluations, run.champion.tobytes()) for run in result.runs]
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[tuple[Any, ...]]:
+    return ends(evolved(None, HostTarget(near=0.0)))
+
+
+@pytest.mark.parametrize("grain", ["runs", "children"])
+def test_nobody_waits_for_a_worker_that_never_begins(expected: list[tuple[Any, ...]], grain: str) -> None:
+    found = evolved(here(3, grain, absent=[0, 2]), HostTarget(near=0.0))
+    assert ends(found) == expected
+
+
+def test_groups_of_workers_that_never_begin_can_be_interrupted() -> None:
+    plugins, resolved = settled(Target(near=0.0))
+    result = run_experiment(plugins, resolved, keep=False, where=here(2, absent=[0, 1]), stop=lambda: True)
+    assert result.interrupted
+    assert result.runs == ()
+
+
+@pytest.mark.parametrize("call", [3, 4, 5, 9, 20])
+def test_an_evaluation_that_fails_once_is_asked_for_again(expected: list[tuple[Any, ...]], call: int) -> None:
+    """At first a worker has to find out what the domain is like, and may fail at that, too."""
+    Moody.fail_at[0] = call
+    found = evolved(here(1, "children"), Moody(near=0.0), "failures=broken")
+    assert Moody.calls[0] > call
+    assert ends(found) == expected
+
+
+def test_whoever_fails_after_the_end_of_its_run_is_nobodys_trouble() -> None:
+    evolved(here(1, "children"), Moody(near=1e9))
+    driver = Moody.calls[0] - 4  # the worker looks twice at what the domain is like, and makes one of each run
+    # The first individuals of both runs solve; the second one of run 0, on its way at the same time, fails.
+    Moody.calls[0], Moody.fail_at[0] = 0, driver + 9
+    result = evolved(here(4, "children"), Moody(near=1e9))
+    assert [run.evaluations for run in result.runs] == [1, 1]
+    assert Moody.calls[0] > driver + 9
+
+
+def test_what_was_begun_child_by_child_does_not_go_on_in_groups(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    evolved(here(2, "children"), HostTarget(near=0.0), out=out)
+    plugins, resolved = settled(HostTarget(near=0.0), evaluations=60)
+    for where in (None, here(2)):
+        with pytest.raises(TfsmError, match="was begun with --grain children, and goes on with that only"):
+            run_experiment(plugins, resolved, out=out, resume=True, where=where)
+    assert read_record(out)["status"] == "finished"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hanging(HostTarget):
+    """Never answers."""
+
+    def evaluate(self, network: Any, genomes: Any, seed: Any) -> Any:
+        time.sleep(30.0)
+
+
+@pytest.mark.parametrize("where", [None, here(1, "children")], ids=["here", "children"])
+def test_a_domain_that_hangs_at_its_first_call_is_told(where: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(care, "WARM_UP", 0.1)
+    with pytest.raises(TfsmError, match=r"an evaluation took longer than 0\.2 seconds"):
+        evolved(where, Hanging(), "evaluation_timeout=0.1")
+
+
+def test_an_experiment_beside_one_that_cannot_be_begun_says_how_it_ended(tmp_path: Path) -> None:
+    plugins, sound = settled(HostTarget(near=0.0))
+    plugins, name = plugins.with_part("domain", Wrong())
+    wrong = resolve(plugins, domain=name, mutation="control", overrides={"runs": 2, "evaluations": 40}, sets=SETS)
+    with pytest.raises(TfsmError, match="returned fitness of shape"):
+        run_elsewhere(plugins, [Wanted(sound, tmp_path / "a"), Wanted(wrong, tmp_path / "b")], here(2))
+    assert read_record(tmp_path / "a")["status"] == "failed"
+    assert not (tmp_path / "b").exists()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wrong(HostTarget):
+    """Tells something else than it should."""
+
+    def evaluate(self, network: Any, genomes: Any, seed: Any) -> Any:
+        found = super().evaluate(network, genomes, seed)
+        return found._replace(fitness=np.zeros((len(np.asarray(genomes)), 2)))

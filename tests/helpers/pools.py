@@ -1,0 +1,83 @@
+"""A pool whose workers are this process: nothing is started, and what goes wrong is up to the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from tfsm.experiments.places.task import Desk, Message, Task
+from tfsm.experiments.places.where import Where
+from tfsm.experiments.places.worker import perform
+
+
+@dataclass
+class PoolHere:
+    """Does what it is given when somebody waits for it.
+
+    Args:
+        size: how many workers.
+        absent: those that never begin.
+    """
+
+    size: int
+    absent: Collection[int] = ()
+    given: dict[int, Task] = field(default_factory=dict)
+    killed: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._desks = [Desk() for _ in range(self.size)]
+
+    def begun(self, worker: int) -> bool:
+        return worker not in self.absent
+
+    def submit(self, worker: int, task: Task) -> None:
+        assert worker not in self.given
+        self.given[worker] = task
+
+    def wait(self, timeout: float | None = None) -> list[Message]:
+        some = [worker for worker in self.given if worker not in self.absent]
+        found = [
+            Message(worker, *told) for worker in some for told in perform(self.given.pop(worker), self._desks[worker])
+        ]
+        assert found or timeout is None or not self.given, "it would wait for ever"
+        return found
+
+    def stop(self, worker: int) -> None:
+        self._desks[worker].ask_to_stop()
+
+    def kill(self, worker: int) -> None:
+        self.killed.append(worker)
+        self.given.pop(worker, None)
+        self._desks[worker] = Desk()
+
+    def close(self) -> None:
+        self.given.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True)
+class WhereHere(Where):
+    """Such a pool, as the place to work at."""
+
+    made: PoolHere | None = None
+
+    def pool(self, notify: Callable[[str], None]) -> Any:
+        assert self.made is not None
+        return self.made
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"backend": self.backend, "workers": self.workers, "address": self.address, "grain": self.grain}
+
+
+def here(size: int, grain: Any = "runs", absent: Collection[int] = ()) -> WhereHere:
+    """Return such a place."""
+    return WhereHere("processes", size, None, grain, PoolHere(size, absent))
