@@ -123,7 +123,7 @@ def test_runs_beyond_the_width_follow_in_groups() -> None:
 
 
 def test_progress_counts_what_was_made_after_a_solution_too() -> None:
-    engine = make_engine(Target(near=4.0), stop_when_solved=False)
+    engine = make_engine(Target(near=1e9), stop_when_solved=False)
     results, recorder = evolve(engine, evaluations=60)
     assert all(result.solved and result.evaluations < 60 for result in results)
     assert recorder.seen[-1].budget == recorder.seen[-1].evaluations == 120
