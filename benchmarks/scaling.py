@@ -40,13 +40,16 @@ class Rate:
         return {"rate": made / wall, "driver_seconds": busy / made}
 
 
-def groups(quick: bool) -> list[dict[str, Any]]:
+WAYS = (("local", None), ("processes", 1), ("processes", 2), ("ray", 2))
+
+
+def groups(quick: bool, ways: Sequence[tuple[str, int | None]] = WAYS) -> list[dict[str, Any]]:
     """Measure groups of runs as tasks: evaluations a second of all workers together."""
     from tfsm import evolve
 
     found = []
     budget = 3_000 if quick else 30_000
-    for backend, workers in (("local", None), ("processes", 1), ("processes", 2), ("ray", 2)):
+    for backend, workers in ways:
         rate = Rate()
         began = time.perf_counter()
         evolve(
@@ -165,11 +168,11 @@ def _prepared(domain: Any, mutation: str, flags: dict[str, Any]) -> tuple[Any, A
     return prepared, Nursery(prepared.breeder())
 
 
-def _with_one_thread() -> dict[str, float]:
-    """Measure the first-person maze in a process of its own: threads are counted when TensorFlow is imported."""
-    command = [sys.executable, "-m", "benchmarks.scaling", "--first-person"]
-    done = subprocess.run(command, env=environment(1, threads=1), capture_output=True, text=True, check=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+def _with_one_thread(part: str, *flags: str) -> Any:
+    """Measure something in a process of its own: threads are counted when TensorFlow is imported."""
+    command = [sys.executable, "-m", "benchmarks.scaling", "--here", part, *flags]
+    done = subprocess.run(command, env=environment(1, threads=1), stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def main() -> None:
@@ -177,21 +180,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--first-person", action="store_true", help="only that, here")
+    parser.add_argument("--part", action="append", help="only this one, the others as they are in --out")
+    parser.add_argument("--here", help="only this one, printed")
     given = parser.parse_args()
     import_quietly()
-    if given.first_person:
-        print(json.dumps(first_person()))
+    if given.here:
+        print(json.dumps(groups(given.quick) if given.here == "groups" else first_person()))
         return
     found: dict[str, Any] = {"cores": os.cpu_count()}
+    if given.part and given.out is not None and given.out.is_file():
+        found = json.loads(given.out.read_text())
+    # All with one thread each, so that workers alone make the difference; and one process as it is by default.
+    flags = ["--quick"] if given.quick else []
     parts = {
         "driver": driver,
-        "groups": lambda: groups(given.quick),
+        "threads": lambda: groups(given.quick, WAYS[:1]),
+        "groups": lambda: _with_one_thread("groups", *flags),
         "children": lambda: children(given.quick),
-        "first_person": _with_one_thread,
+        "first_person": lambda: _with_one_thread("first_person"),
     }
     for name, measure in parts.items():
-        if name == "first_person" and given.quick:
+        if (given.part and name not in given.part) or (name == "first_person" and given.quick):
             continue
         found[name] = measure()
         if given.out is not None:

@@ -49,11 +49,12 @@ def checks(measured: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], flo
 
 def document(found: dict[str, Any]) -> str:
     """Return Markdown tables."""
-    lines = ["| evolving | workers | evaluations/s | times one process |", "|---|---:|---:|---:|"]
+    lines = ["| evolving | workers | threads each | evaluations/s | times one process |", "|---|---:|---:|---:|---:|"]
     local = found["groups"][0]["rate"]
-    for row in found["groups"]:
-        times = row["rate"] / local
-        lines.append(f"| `{row['backend']}` | {row['workers'] or '-'} | {row['rate']:,.0f} | {times:.2f} |")
+    for threads, rows in (("1", found["groups"]), (str(found["cores"]), found["threads"])):
+        for row in rows:
+            cells = f"{row['workers'] or '-'} | {threads} | {row['rate']:,.0f} | {row['rate'] / local:.2f}"
+            lines.append(f"| `{row['backend']}` | {cells} |")
     lines += ["", "| | one worker, no work: ms a child | the driver's own ms a child | its limit, children/s |"]
     lines += ["|---|---:|---:|---:|"]
     for backend in ("processes", "ray"):

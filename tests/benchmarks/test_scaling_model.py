@@ -38,13 +38,16 @@ def test_the_overhead_is_what_one_worker_without_work_takes() -> None:
 
 def test_everything_is_told_and_drawn(tmp_path: Path) -> None:
     found = {
+        "cores": 2,
+        "threads": [{"backend": "local", "workers": None, "rate": 12.0}],
         "groups": [{"backend": "local", "workers": None, "rate": 10.0}, {"backend": "ray", "workers": 2, "rate": 15.0}],
         "children": MEASURED,
         "driver": [{"runs": 8, "seconds": 0.0005}],
         "first_person": {"child": 0.98, "driver": 0.001, "bytes_sent": 400_000, "bytes_returned": 600_000},
     }
     text = document(found)
-    assert "| `ray` | 2 | 15 | 1.50 |" in text
+    assert "| `ray` | 2 | 1 | 15 | 1.50 |" in text
+    assert "| `local` | - | 2 | 12 | 1.20 |" in text
     assert "| 8 | 0.50 | 2,000 |" in text
     # A second a child with the messages, and 0.002 s of the driver's.
     assert "| 10 | 10.0 | 2.8 h | 2% | 10.0 MB/s |" in text

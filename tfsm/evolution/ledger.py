@@ -48,13 +48,16 @@ class Ledger:
         return [run for run, account in self.accounts.items() if not account.ended]
 
     def next(self) -> tuple[int, int] | None:
-        """Return the run and number to hand out next: in the run with the fewest on their way; None: none now."""
-        found: tuple[int, int] | None = None
-        fewest = self._budget + 1
-        for run, account in self.accounts.items():
-            if len(account.away) < fewest and (number := self._open(account)) is not None:
-                found, fewest = (run, number), len(account.away)
-        return found
+        """Return the run and number to hand out next; None: none now.
+
+        In the run with the fewest on their way, so that few are stale; among those in the one that is least far, so
+        that all runs go on alike.
+        """
+        open_ = {run: number for run, account in self.accounts.items() if (number := self._open(account)) is not None}
+        if not open_:
+            return None
+        run = min(open_, key=lambda run: (len(self.accounts[run].away), self.accounts[run].settled, run))
+        return run, open_[run]
 
     def _open(self, account: Account) -> int | None:
         if account.ended:
