@@ -98,17 +98,24 @@ def draw(found: dict[str, Any], file: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    own, model = found["first_person"], fitted(found["children"], "processes")
-    lines = {f"{s:g} s a child": s for s in sorted({row["sleep"] for row in found["children"]} - {0.0})}
-    lines[f"first-person maze, {own['child']:.2g} s"] = own["child"]
+    own = found["first_person"]["child"]
+    slow = max(row["sleep"] for row in found["children"])
+    lines = [
+        ("processes", slow, f"{slow:g} s a child, processes", "#0072b2"),
+        ("ray", slow, f"{slow:g} s a child, Ray", "#009e73"),
+        ("ray", own, f"first-person maze, {own:.2g} s a child, Ray", "#d55e00"),
+    ]
     figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
     counts = [round(10 ** (i / 20)) for i in range(61)]
-    for color, (label, seconds) in zip(("#0072b2", "#d55e00", "#009e73"), lines.items(), strict=False):
+    for backend, seconds, label, color in lines:
+        model = fitted(found["children"], backend)
         axes.plot(counts, [model.rate(n, seconds) for n in counts], color=color, label=label, linewidth=1.4)
-        seen = [r for r in found["children"] if r["sleep"] == seconds and r["backend"] == "processes"]
+        seen = [r for r in found["children"] if r["sleep"] == seconds and r["backend"] == backend]
         axes.plot([r["workers"] for r in seen], [r["rate"] for r in seen], "o", color=color, markersize=5)
-    axes.axhline(1 / model.driver, color="#555555", linewidth=0.9, linestyle="--")
-    axes.annotate("what one driver can do", (1.05, 1 / model.driver), fontsize=8, color="#555555", va="bottom")
+    for backend, name in (("processes", "processes"), ("ray", "Ray")):
+        limit = 1 / fitted(found["children"], backend).driver
+        axes.axhline(limit, color="#555555", linewidth=0.9, linestyle="--")
+        axes.annotate(f"all that one driver can do, {name}", (1.05, limit), fontsize=8, color="#555555", va="bottom")
     axes.set(xscale="log", yscale="log", xlabel="workers", ylabel="children a second")
     axes.legend(fontsize=8, frameon=False, title="lines: model; dots: measured", title_fontsize=8, loc="lower right")
     axes.spines[["top", "right"]].set_visible(False)
