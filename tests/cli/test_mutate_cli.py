@@ -82,7 +82,7 @@ def test_several_children_have_numbers_and_seeds_of_their_own(here: Path) -> Non
 def test_a_number_of_children_that_no_folder_would_hold_is_refused_at_once(here: Path) -> None:
     done = run("mutate", "m.keras", "--experience", "x.npy", "--out", "c.keras", "--count", 10**9)
     assert done.code == 2
-    assert "1<=x<=100000" in done.stderr
+    assert "100000" in done.stderr
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -149,7 +149,7 @@ def test_quiet_shows_no_progress_and_ends_with_the_summary(tmp_path: Path) -> No
     assert "results in here" in done.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interruption_leaves_everything_so_far_on_disk(tmp_path: Path, number: signal.Signals) -> None:
     endless = ["run", "parity", "--mutation", "control", "--population", "5", "--evaluations", "1000000000"]
     process = subprocess.Popen(
@@ -212,6 +212,7 @@ def tfsm_register_observers(registry):
 """
 
 
+@pytest.mark.slow
 def test_an_observer_of_a_third_party_is_told_by_name_and_set_by_name(tmp_path: Path) -> None:
     site = FakeSite(tmp_path)
     site.install("watcher-dist", {"watch": WATCHER})

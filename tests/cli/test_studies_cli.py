@@ -28,6 +28,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cwd
 
 
+@pytest.mark.slow
 def test_an_interrupted_comparison_goes_on_to_the_same_tables(compared: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "tfsm", "compare", *QUICK, "--out", "cut"],

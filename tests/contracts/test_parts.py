@@ -19,7 +19,7 @@ NEEDS = {"tensorboard": "tensorboard", "ple": "ple", "gym": "gymnasium"}
 """Modules without which a part cannot be made; `tests/domains/ple` holds that domain to the suite on a stand-in."""
 GIVEN: dict[str, dict[str, Any]] = {"gym": {"env": "CartPole-v1", "confirm": 0}}
 """Options without a default, and some that save time."""
-QUICK = ("control", "tournament", "simple-easy", "gym")
+QUICK = ("control", "tournament", "simple-easy")
 """Parts that are evolved in the default tests, too; `tests/evolution/test_engine.py` does so with every operator."""
 
 

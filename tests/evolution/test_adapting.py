@@ -61,7 +61,11 @@ def test_what_tells_little_corrects_by_little(divergence: float) -> None:
 
 @pytest.mark.parametrize(
     ("mutation", "mode"),
-    [(OneGenomeNoise(), "self"), (SafeMutationAbs(), "divergence"), (SafeMutationRescale(), "self")],
+    [
+        pytest.param(OneGenomeNoise(), "self", marks=pytest.mark.slow),
+        (SafeMutationAbs(), "divergence"),
+        pytest.param(SafeMutationRescale(), "self", marks=pytest.mark.slow),
+    ],
 )
 def test_a_run_that_adapts_is_the_same_run_alone(mutation: object, mode: str) -> None:
     adaptation = Adaptation(mode, rate=0.3, target=0.01)  # type: ignore[arg-type]

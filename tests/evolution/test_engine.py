@@ -69,7 +69,13 @@ def test_the_compiled_loop_does_what_a_plain_loop_does(mutation: Any, selection:
 
 @pytest.mark.parametrize(
     "mutation",
-    [Control(), SafeMutationSum(), SafeMutationAbs(), SafeMutationSecondOrder(), SafeMutationRescale()],
+    [
+        Control(),
+        SafeMutationSum(),
+        pytest.param(SafeMutationAbs(), marks=pytest.mark.slow),
+        pytest.param(SafeMutationSecondOrder(), marks=pytest.mark.slow),
+        SafeMutationRescale(),
+    ],
     ids=lambda m: type(m).__name__,
 )
 def test_a_run_is_the_same_alone_or_among_others(mutation: Any) -> None:

@@ -35,10 +35,12 @@ SLOW = pytest.mark.slow
 CASES: list[Any] = [
     pytest.param({"mutation": SafeMutationSum()}, id="tournament"),
     pytest.param({"domain": Target(near=1.0), "intensity": 0.5, "adaptation": SELF}, id="solved, self"),
-    pytest.param({"domain": HostTarget(near=0.5), "selection": NOVELTY, "stop_when_solved": False}, id="novelty"),
+    pytest.param(
+        {"domain": HostTarget(near=0.5), "selection": NOVELTY, "stop_when_solved": False}, id="novelty", marks=SLOW
+    ),
     pytest.param({"selection": ELITES, "population": 27, "adaptation": DIVERGENCE}, id="map-elites, divergence"),
-    pytest.param({"mutation": SafeMutationSum(), "compile": "graph", "one_by_one": True}, id="one by one"),
-    pytest.param({"domain": parity(), "mutation": SafeCrossover(), "adaptation": DIVERGENCE}, id="parity"),
+    pytest.param({"mutation": SafeMutationSum(), "compile": "graph", "one_by_one": True}, id="one by one", marks=SLOW),
+    pytest.param({"domain": parity(), "mutation": SafeCrossover(), "adaptation": DIVERGENCE}, id="parity", marks=SLOW),
     pytest.param({"mutation": SafeCrossover()}, id="recombines", marks=SLOW),
     pytest.param({"selection": HillClimber(), "population": 1}, id="hill-climber", marks=SLOW),
     pytest.param({"domain": Target(near=0.0, broken_below=0.0), "intensity": 0.5}, id="broken", marks=SLOW),
@@ -75,7 +77,7 @@ def test_one_at_a_time_is_the_lock_step(case: dict[str, Any]) -> None:
     assert {line["staleness_most"] for line in told.metrics} <= {0, None}
 
 
-@pytest.mark.parametrize("runs", [range(3, 4), range(5)])
+@pytest.mark.parametrize("runs", [range(3, 4), pytest.param(range(5), marks=SLOW)])
 def test_the_number_of_runs_makes_no_difference(runs: range) -> None:
     engine = make_engine(Target(near=0.0), SafeMutationSum(), selection=NOVELTY, runs=5, reuse=False)
     expected, heard = evolve(engine, runs=5)

@@ -79,7 +79,7 @@ def test_groups_of_workers_that_never_begin_can_be_interrupted() -> None:
     assert result.runs == ()
 
 
-@pytest.mark.parametrize("call", [3, 4, 5, 9, 20])
+@pytest.mark.parametrize("call", [3, 9, *(pytest.param(call, marks=pytest.mark.slow) for call in (4, 5, 20))])
 def test_an_evaluation_that_fails_once_is_asked_for_again(expected: list[tuple[Any, ...]], call: int) -> None:
     """At first a worker has to find out what the domain is like, and may fail at that, too."""
     Moody.fail_at[0] = call

@@ -77,6 +77,7 @@ def test_what_was_begun_here_goes_on_there_and_the_other_way_round(here: tfsm.Re
         assert (tmp_path / name / "metrics.jsonl").read_bytes() == (here.directory / "metrics.jsonl").read_bytes()
 
 
+@pytest.mark.slow
 def test_child_by_child_with_one_worker_is_the_run_that_it_is_here(tmp_path: Path) -> None:
     here = evolved(tmp_path / "here", runs=1, evaluations=100)
     there = evolved(tmp_path / "there", runs=1, evaluations=100, grain="children", workers=1)

@@ -122,7 +122,7 @@ def outcome(content: bytes, sets: Sequence[str] = ()) -> Resolved | str:
             return str(error).replace(str(path), "FILE")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(file=FILES, sets=SETS)
 def test_any_file_and_command_line_resolve_or_are_told_what_is_wrong(file: dict[str, object], sets: list[str]) -> None:
     toml = "".join(f"{quoted(key)} = {to_toml(value)}\n" for key, value in file.items())
@@ -136,7 +136,7 @@ def test_any_file_and_command_line_resolve_or_are_told_what_is_wrong(file: dict[
     assert math.isfinite(plain["intensity"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(content=st.binary(max_size=60))
 def test_any_bytes_resolve_or_are_told_what_is_wrong(content: bytes) -> None:
     found = outcome(content)

@@ -55,9 +55,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return outcome(out)
 
 
-@pytest.mark.parametrize(
-    "calls", [pytest.param(0, marks=pytest.mark.slow), 2, pytest.param(5, marks=pytest.mark.slow), 9]
-)
+@pytest.mark.parametrize("calls", [2, *(pytest.param(calls, marks=pytest.mark.slow) for calls in (0, 5, 9))])
 def test_interrupted_anywhere_and_continued_it_gives_the_same(
     calls: int, tmp_path: Path, uninterrupted: dict[str, Any]
 ) -> None:
