@@ -93,7 +93,15 @@ class Engine:
         self.match = Traced(self._matched)
         self.settle_first = Traced(self._settled_first)
         self.settle = Traced(self._settled)
-        probe = Probe(network, domain, mutation, self.state, draw=self._drawn_parents, children=self._children)
+        probe = Probe(
+            network,
+            domain,
+            mutation,
+            self.state,
+            draw=self._drawn_parents,
+            children=self._children,
+            apart=plan.one_by_one,
+        )
         self.probe = Traced(probe.run)
 
     @property

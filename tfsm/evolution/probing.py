@@ -39,6 +39,8 @@ class Probe:
         state: the populations.
         draw: from lanes `[W]` and evaluation numbers `[W]` to the parents' slots and seeds `[W, 2]`.
         children: from lanes, slots and seeds to parents, what they saw, and a child of each.
+        apart: whether lanes are to answer one after another: where the engine is a plain graph, it matters who shares
+            a batch.
     """
 
     def __init__(
@@ -50,12 +52,13 @@ class Probe:
         *,
         draw: Callable[[Tensor, Tensor], tuple[Couple, Tensor]],
         children: Callable[[Tensor, Couple, Tensor], Brood],
+        apart: bool = False,
     ) -> None:
         self._network, self._domain, self._state = network, domain, state
         self._draw, self._children = draw, children
         self._sensitivity = getattr(mutation, "sensitivity", None)
         # Plain graphs: so few calls in an interval are not worth the seconds that XLA's compiler takes.
-        self._rows = tf.function(self._answers)
+        self._rows = tf.function(one_by_one(self._answers) if apart else self._answers)
         # Once an interval, and one lane at a time, so that it does not matter how many runs share the batch.
         self._measure = tf.function(one_by_one(self._measured))
 
