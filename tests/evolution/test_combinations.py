@@ -64,7 +64,10 @@ def cases() -> list[Any]:
     for domain, mutation, selection in itertools.product(PLUGINS.domains, PLUGINS.mutations, PLUGINS.selections):
         # By default every scheme, and an operator of each new kind; the rest of the product takes a while.
         scheme = (domain, mutation) == ("parity", "control")
-        once = scheme or (domain, mutation, selection) in [("simple-easy", name, "tournament") for name in QUICK]
+        once = scheme or (domain, mutation, selection) in [
+            *(("simple-easy", name, "tournament") for name in QUICK),
+            ("topdown-maze", "sm-g-rms", "tournament"),
+        ]
         marks = [] if once else [pytest.mark.slow]
         needed = NEEDS.get(domain)
         if needed is not None:

@@ -81,13 +81,14 @@ def drivers(lab: Lab, bench: Bench, moments: Sequence[tuple[signal.Signals, int,
         moments: the signal, and when: so many seconds after a checkpoint at so many evaluations.
     """
     for way, at, later in moments:
-        out = lab.out()
-        process = lab.begin(out, "--grain", "children", "--workers", "2")
+        out, flags = lab.out(), ("--grain", "children", "--workers", "2")
+        process = lab.begin(out, *flags)
         if process.wait_for(lambda out=out, at=at: _reached(out) >= at):
             time.sleep(later)
         process.signal(way)
         problems = _problems(process, way)
-        _, wrong = lab.final(out)
+        # Whoever was killed before there was anything begins anew.
+        _, wrong = lab.final(out, *(() if (out / "run.json").is_file() else flags))
         again = bench.out()
         bench.run(again, where=ONE, order=out / "order.log")
         what = f"{way.name} {later:.2f} seconds after evaluation {at}"

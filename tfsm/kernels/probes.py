@@ -50,9 +50,11 @@ def _probed(network: Rows, genomes: Tensor, inputs: Nest, seed: Tensor, probes: 
         signs = _signs(fold(seed, probe), places * outputs, rows.dtype)
         shaped = tf.reshape(signs, [lanes or tf.shape(rows)[0], places, outputs])
         cotangent = tf.broadcast_to(shaped, tf.shape(rows))
-        return tf.square(
-            tape.gradient(rows, genomes, output_gradients=cotangent, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        found = tape.gradient(
+            rows, genomes, output_gradients=cotangent, unconnected_gradients=tf.UnconnectedGradients.ZERO
         )
+        # What comes back through a loop over time does not say how many lanes it has, and the loop below must know.
+        return tf.square(tf.ensure_shape(found, genomes.shape))
 
     _, total = tf.while_loop(
         lambda i, _: i < probes,
