@@ -103,5 +103,5 @@ def _problems(process: Process, way: signal.Signals) -> list[str]:
 
 def _reached(out: Path) -> int:
     """Return the evaluations of a run at the last checkpoint, in the mean; less than none if there is none."""
-    events = [int(file.stem.rpartition("-")[2]) for file in out.glob("checkpoints/*.checkpoint")]
+    events = [int(file.stem.rpartition("-")[2]) for file in out.glob("checkpoints/run-*.checkpoint")]
     return max(events, default=-1) // (2 * SMALL["runs"])  # handed out, and settled
