@@ -82,7 +82,7 @@ def drivers(lab: Lab, bench: Bench, moments: Sequence[tuple[signal.Signals, int,
     """
     for way, at, later in moments:
         out, flags = lab.out(), ("--grain", "children", "--workers", "2")
-        process = lab.begin(out, *flags)
+        process = lab.begin(out, *flags, FRAGILE_PAUSE="0.05")  # so that it is not over before it is killed
         if process.wait_for(lambda out=out, at=at: _reached(out) >= at):
             time.sleep(later)
         process.signal(way)
