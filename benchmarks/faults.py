@@ -129,7 +129,7 @@ def _one_by_one(bench: Bench, lab: Lab, quick: bool) -> Iterator[Row]:
     failing = one_by_one.failing(bench, wanted, ["raise", "memory"])
     yield Row("failing domain, single children", how, failing)
     rng = random.Random(0)
-    moments = [(signal.SIGKILL, at, rng.random()) for at in (-1, 0, 10, 20, 40, 60, 80, 100)]
+    moments = [(signal.SIGKILL, at, rng.random()) for at in (-1, 0, 10, 20, 30, 40, 60, 80)]
     how = "SIGINT and kill -9, with two workers; then replayed"
     trials = one_by_one.drivers(lab, bench, [*moments, (signal.SIGINT, 40, rng.random())])
     yield Row("driver, single children", how, trials)

@@ -85,6 +85,8 @@ def drivers(lab: Lab, bench: Bench, moments: Sequence[tuple[signal.Signals, int,
         process = lab.begin(out, *flags, FRAGILE_PAUSE="0.05")  # so that it is not over before it is killed
         if process.wait_for(lambda out=out, at=at: _reached(out) >= at):
             time.sleep(later)
+        if not process.alive:
+            continue  # it was over before anything could be done to it, which is no fault
         process.signal(way)
         problems = _problems(process, way)
         # Whoever was killed before there was anything begins anew.
