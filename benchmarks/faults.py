@@ -217,6 +217,9 @@ def _document(lines: Sequence[str], quick: bool, in_parts: bool) -> str:
         "Where a failing evaluation counts as broken, and where the domain returns NaN, the result is another than",
         "without the fault, as it must be: lost is then what is missing.",
         "",
+        "Children that two workers make one by one arrive in an order of the clock's: what is on disk is then compared",
+        "with what a replay of the recorded order gives.",
+        "",
     )
     return "\n".join([*words, *HEADER, *lines, ""])
 
