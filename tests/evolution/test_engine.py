@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -87,30 +85,6 @@ def test_a_run_is_the_same_alone_or_among_others(mutation: Any) -> None:
     assert alone[0].best_fitness == among[0].best_fitness
     np.testing.assert_array_equal(alone[0].champion, among[0].champion)
     assert heard_alone.metrics == [metric for metric in heard.metrics if metric["run"] == 0]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wide(Target):
-    """The same with more weights, an odd number of them, that do not matter."""
-
-    def network(self) -> keras.Model:
-        return keras.Sequential([keras.Input((13,)), keras.layers.Dense(77, "tanh", use_bias=False, name="wide")])
-
-    def evaluate(self, network: Network, genomes: Any, seed: Any) -> Any:
-        return super().evaluate(network, genomes[:, :3], seed)._replace(experience={"answer": genomes[:, :13]})
-
-
-@pytest.mark.slow
-def test_in_a_plain_graph_too_a_run_is_the_same_alone_or_among_others() -> None:
-    """There, numbers at the end of an array may be rounded otherwise than those within it."""
-    plan = {"mutation": SafeMutationSum(), "compile": "graph", "one_by_one": True}
-    engines = [make_engine(Wide(near=0.0), runs=runs, **plan) for runs in (1, 3)]
-    assert all(engine.reuses for engine in engines)
-    (alone, _), (among, _) = (
-        evolve(engine, runs=3, evaluations=40) for engine, runs in zip(engines, (1, 3), strict=True)
-    )
-    for one, other in zip(alone, among, strict=True):
-        np.testing.assert_array_equal(one.champion, other.champion)
 
 
 def test_runs_differ_from_each_other_and_between_seeds() -> None:

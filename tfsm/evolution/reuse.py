@@ -34,9 +34,7 @@ class Reuse:
         self._one_by_one = plan.one_by_one
         measure = one_by_one(self._measured) if plan.one_by_one else self._measured
         self._measure = tf.function(measure, jit_compile=plan.jit)
-        # Logarithms of a plain graph may be rounded otherwise at the end of an array than within it, so here, too.
-        child = one_by_one(self._children) if plan.one_by_one else self._children
-        self._child = tf.function(child, jit_compile=plan.jit)
+        self._child = tf.function(self._children, jit_compile=plan.jit)
         self._begun = {width: tf.Variable(False, trainable=False) for width in plan.widths()}
 
     def children(
@@ -57,8 +55,6 @@ class Reuse:
         with tf.control_dependencies([measure(state, place, known, missing, parents, experience)]):
             state.measured.scatter_nd_update(place, tf.ones_like(known))
             sensitivity = state.sensitivity.gather_nd(place)
-        if strength.shape.rank == 0:
-            strength = tf.fill([lanes.shape[0], 1], strength)
         return self._child(parents, sensitivity, strength, seed)
 
     def _measure_missing(
