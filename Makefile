@@ -50,7 +50,7 @@ check-types: $(VENV)/.installed-test ## Check types
 	$(BIN)/mypy
 
 layers: $(VENV)/.installed-test ## Check that every layer imports only from those below it
-	$(BIN)/lint-imports
+	PYTHONPATH=plugins:domains $(BIN)/lint-imports
 
 unit: $(VENV)/.installed-test ## Run the tests alone
 	$(BIN)/pytest -n auto -m "not slow"

@@ -56,7 +56,7 @@ def main() -> None:
     from benchmarks.markdown import page
     from benchmarks.measure import Effort
     from benchmarks.results import Table, show, write
-    from tfsm.cli.tensorflow import import_quietly
+    from tfsm.utils.tf_startup import import_quietly
 
     asked.out.mkdir(parents=True, exist_ok=True)
     path = asked.out / "benchmarks.json"

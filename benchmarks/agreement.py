@@ -11,12 +11,12 @@ import tensorflow as tf
 from benchmarks.engines import settings_of
 from benchmarks.plain.eager import Eager
 from benchmarks.plain.graph import Graph
-from tfsm.contracts import Domain, Mutation, Tensor
 from tfsm.evolution.engine import Engine
-from tfsm.experiments.parts import build_part
-from tfsm.experiments.settings import Settings
+from tfsm.interfaces import Domain, Mutation, Tensor
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
+from tfsm.plugins.registry import build_part
+from tfsm.settings import Settings
 
 Loop: TypeAlias = Eager | Graph
 

@@ -11,12 +11,12 @@ import numpy as np
 import tensorflow as tf
 from timing import milliseconds, one_core, table
 
-from tfsm.contracts import Tensor
-from tfsm.evolution.initial import Initial
-from tfsm.kernels.noise import fold, root_seed
+from tfsm.evolution.initialization import Initial
+from tfsm.interfaces import Tensor
+from tfsm.kernels.random import fold, root_seed
 from tfsm.models.network import Network
-from tfsm_mutations.gradient_sum import SafeMutationSum
-from tfsm_parity.parity import Parity
+from tfsm_domains.parity.parity import Parity
+from tfsm_plugins.mutations.gradient import SafeMutationSum
 
 GENOMES = 20
 

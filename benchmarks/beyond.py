@@ -13,8 +13,8 @@ from typing import Final
 
 from benchmarks.arithmetic import rate
 from benchmarks.measure import Effort, clock, interleave, needed
-from tfsm.experiments.outcomes import Method, Outcome, Study
-from tfsm.experiments.statistics import compare, summarize
+from tfsm.analysis import compare, summarize
+from tfsm.analysis.results import Method, Outcome, Study
 
 RESULTS: Final = Path(__file__).parents[1] / "results"
 PAPER: Final = ("control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so")

@@ -11,13 +11,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsm.evolution.initial import Initial
-from tfsm.evolution.mapping import mutated
-from tfsm.evolution.plan import make_plan
-from tfsm.experiments.parts import build_part
-from tfsm.kernels.noise import fold, root_seed
+from tfsm.evolution.compile_plan import make_plan
+from tfsm.evolution.initialization import Initial
+from tfsm.evolution.variation import mutated
+from tfsm.kernels.random import fold, root_seed
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
+from tfsm.plugins.registry import build_part
 
 OPERATORS = ("control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so")
 INTENSITY = {"control": 0.05, "sm-r": 0.005, "sm-g-sum": 0.01, "sm-g-abs": 0.01, "sm-g-so": 0.01}

@@ -17,7 +17,7 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
-from tfsm.cli.tensorflow import import_quietly
+from tfsm.utils.tf_startup import import_quietly
 
 CASES: dict[str, dict[str, Any]] = {
     "parity, 20 runs": {"domain": "parity", "mutation": "sm-g-sum", "runs": 20},
@@ -90,11 +90,11 @@ def _rate(start: tuple[float, int], end: tuple[float, int]) -> float:
 
 def watched(case: dict[str, Any], turns: int) -> Turns:
     """Run a case."""
-    from tfsm.evolution.cadence import Cadence
-    from tfsm.experiments.checkpoints import CheckpointFiles
-    from tfsm.experiments.run import run_experiment
-    from tfsm.experiments.settings import resolve
+    from tfsm.evolution.checkpoint_schedule import Cadence
     from tfsm.plugins import load_plugins
+    from tfsm.runs.checkpoints import CheckpointFiles
+    from tfsm.runs.runner import run_experiment
+    from tfsm.settings import resolve
 
     plugins, watch = load_plugins(), Turns(turns)
     flags = {"runs": case["runs"], "evaluations": 10_000_000, "checkpoint_every": "10s"}

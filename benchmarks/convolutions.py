@@ -14,7 +14,7 @@ from collections.abc import Callable
 import tensorflow as tf
 from timing import milliseconds, one_core, table
 
-from tfsm.contracts import Tensor
+from tfsm.interfaces import Tensor
 from tfsm.models.rules.convolution import patches
 
 Run = Callable[[Tensor, list[Tensor]], Tensor]

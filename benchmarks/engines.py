@@ -9,12 +9,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfsm.contracts import Domain, Evaluation, Nest, Tensor
 from tfsm.evolution.engine import Engine
-from tfsm.experiments.parts import build_engine, build_part
-from tfsm.experiments.settings import Settings, built_in_path, resolve
+from tfsm.interfaces import Domain, Evaluation, Nest, Tensor
 from tfsm.models.network import Network
 from tfsm.plugins import Plugins, load_plugins
+from tfsm.plugins.registry import build_part
+from tfsm.runs.build import build_engine
+from tfsm.settings import Settings, built_in_path, resolve
 
 FOREVER = tf.constant(2**30)
 """A budget that no benchmark spends."""

@@ -9,8 +9,8 @@ from benchmarks.engines import advance, engine_of, settings_of
 from benchmarks.measure import clock
 from benchmarks.results import Table
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.loop import Loop
-from tfsm.evolution.records import Silent
+from tfsm.evolution.lockstep_loop import Loop
+from tfsm.evolution.observers import Silent
 
 INTERVALS = 3
 STEPS = 64

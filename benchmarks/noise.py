@@ -10,8 +10,8 @@ from __future__ import annotations
 import tensorflow as tf
 from timing import milliseconds, one_core, table
 
-from tfsm.contracts import Tensor
-from tfsm.kernels.noise import fold, gaussian, root_seed
+from tfsm.interfaces import Tensor
+from tfsm.kernels.random import fold, gaussian, root_seed
 
 GENOMES, WEIGHTS = 20, 1302
 

@@ -24,11 +24,11 @@ def main() -> None:
     from benchmarks.arithmetic import rate
     from benchmarks.measure import Effort, interleave, needed
     from benchmarks.results import Table, show, text
-    from tfsm.cli.tensorflow import import_quietly
+    from tfsm.utils.tf_startup import import_quietly
 
     import_quietly()
-    from tfsm_pixelmaze.first_person import FirstPersonMaze
-    from tfsm_pixelmaze.topdown import TopdownMaze
+    from tfsm_domains.pixel_maze.first_person import FirstPersonMaze
+    from tfsm_domains.pixel_maze.topdown import TopdownMaze
 
     console, effort = Console(width=120), Effort(False, 5, 0.5, 6.0)
     frames = interleave({"frames": drawing(FirstPersonMaze())}, effort)
@@ -48,7 +48,7 @@ def drawing(maze: Any) -> Callable[[], object]:
     """Return a whole episode of agents that walk about at random: every frame is drawn and moved on."""
     import tensorflow as tf
 
-    from tfsm_pixelmaze.raycast import begin, move, view
+    from tfsm_domains.pixel_maze.raycast import begin, move, view
 
     actions = tf.random.stateless_uniform([FRAMES, AGENTS], [1, 2], 0, 5, tf.int32)
 
@@ -68,13 +68,12 @@ def parts(maze: Any) -> dict[str, Callable[[], object]]:
     """Return an episode, an episode without a network, what was seen drawn again, and a child by each operator."""
     import tensorflow as tf
 
-    from tfsm.evolution.initial import Initial
-    from tfsm.kernels.frames import dense
-    from tfsm.kernels.noise import fold, root_seed
+    from tfsm.evolution.initialization import Initial
+    from tfsm.kernels.experience import dense
+    from tfsm.kernels.random import fold, root_seed
     from tfsm.models.network import Network
-    from tfsm_mutations.control import Control
-    from tfsm_mutations.gradient_sum import SafeMutationSum
-    from tfsm_mutations.second_order import SafeMutationSecondOrder
+    from tfsm_plugins.mutations.gaussian import Control
+    from tfsm_plugins.mutations.gradient import SafeMutationSecondOrder, SafeMutationSum
 
     network = Network(maze.network())
     genomes = Initial().genomes(network, fold(root_seed(0), 0, tf.range(GENOMES)))

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sleeping import Sleeping
-from tfsm.cli.tensorflow import import_quietly
-from tfsm.experiments.places.threads import environment
+from tfsm.parallel.pool import environment
+from tfsm.utils.tf_startup import import_quietly
 
 
 class Rate:
@@ -101,8 +101,8 @@ def children(quick: bool) -> list[dict[str, Any]]:
 
 def driver(counts: Sequence[int] = (1, 8, 32)) -> list[dict[str, Any]]:
     """Measure what a driver does for one child, when nobody needs any time to make it: its limit, without messages."""
-    from tfsm.evolution.orders import Bred
-    from tfsm.evolution.steady import Steady
+    from tfsm.evolution.async_loop import Steady
+    from tfsm.evolution.async_worker import Bred
 
     found = []
     for runs in counts:
@@ -129,7 +129,7 @@ def first_person() -> dict[str, float]:
     """Measure an evaluation of the first-person maze as a worker makes it, with one thread, and what is sent for it."""
     flags = {"runs": 1, "population": 5, "evaluations": 25}
     prepared, nursery = _prepared("first-person-maze", "sm-g-sum", flags)
-    from tfsm.evolution.steady import Steady
+    from tfsm.evolution.async_loop import Steady
 
     steady = Steady(prepared.engine(), seed=0, runs=1, evaluations=25, log_every=1_000)
     made, driven, sent, returned = [], [], [], []
@@ -154,10 +154,10 @@ def first_person() -> dict[str, float]:
 
 
 def _prepared(domain: Any, mutation: str, flags: dict[str, Any]) -> tuple[Any, Any]:
-    from tfsm.evolution.nursery import Nursery
-    from tfsm.experiments.parts import prepare, without_reuse
-    from tfsm.experiments.settings import resolve
+    from tfsm.evolution.async_worker import Nursery
     from tfsm.plugins import load_plugins
+    from tfsm.runs.build import prepare, without_reuse
+    from tfsm.settings import resolve
 
     plugins = load_plugins()
     if not isinstance(domain, str):

@@ -9,7 +9,7 @@ from typing import ClassVar
 import keras
 import numpy as np
 
-from tfsm.contracts import Evaluation, Nest, Tensor
+from tfsm.interfaces import Evaluation, Nest, Tensor
 from tfsm.models.network import Network
 
 

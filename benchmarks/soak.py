@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tfsm.cli.tensorflow import import_quietly
+from tfsm.utils.tf_startup import import_quietly
 
 PERIOD = 0.5
 

@@ -13,14 +13,14 @@ import gymnasium
 import tensorflow as tf
 from timing import milliseconds, one_core, table
 
-import tfsm_envs
+import tfsm_domains.envs
 
 COUNTS = (1, 4, 16)
 
 
 def main() -> None:
     one_core()
-    gymnasium.register_envs(tfsm_envs)
+    gymnasium.register_envs(tfsm_domains.envs)
     done = tf.constant(0)
 
     def steps(name: str, count: int, mode: str) -> Any:

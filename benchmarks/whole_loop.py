@@ -17,7 +17,7 @@ from benchmarks.plain.population import Population
 from benchmarks.plain.tasks import task_of
 from benchmarks.results import Table
 from tfsm.evolution.engine import Engine
-from tfsm.experiments.settings import Settings
+from tfsm.settings import Settings
 
 WIDEST = 20
 DOMAINS = {"simple-washout": (WIDEST,), "parity": (1, 5, WIDEST), "hard-maze": (WIDEST,)}

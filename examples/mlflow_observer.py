@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typing_extensions import Doc
 
 import tfsm
-from tfsm.registry import Registry
+from tfsm.plugins.registry import Registry
 
 if TYPE_CHECKING:
-    from tfsm.evolution.records import Experiment, RunResult, Status
+    from tfsm.evolution.observers import Experiment, RunResult, Status
 
 STATUS = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
 

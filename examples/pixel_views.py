@@ -15,11 +15,11 @@ import numpy as np
 import tensorflow as tf
 from matplotlib.axes import Axes
 
-from tfsm_pixelmaze.drawing import canvas_of
-from tfsm_pixelmaze.first_person import FirstPersonMaze
-from tfsm_pixelmaze.layout import Square
-from tfsm_pixelmaze.raycast import draw
-from tfsm_pixelmaze.topdown import TopdownMaze
+from tfsm_domains.pixel_maze.drawing import canvas_of
+from tfsm_domains.pixel_maze.first_person import FirstPersonMaze
+from tfsm_domains.pixel_maze.layout import Square
+from tfsm_domains.pixel_maze.raycast import draw
+from tfsm_domains.pixel_maze.topdown import TopdownMaze
 
 ABOVE = {
     "the start": Square(1, 1),

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_run_cli import QUICK, tfsm
-from tfsm import compile_cache
-from tfsm.compile_cache import FLAG, use_compile_cache
+from tfsm.utils import tf_startup as compile_cache
+from tfsm.utils.tf_startup import FLAG, use_compile_cache
 
 
 def test_the_folder_is_told_to_tensorflow(tmp_path: Path) -> None:

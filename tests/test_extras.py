@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tfsm.errors import TfsmError
-from tfsm.extras import optional
+from tfsm.utils.optional import optional
 
 
 def test_a_module_that_is_there_is_imported() -> None:

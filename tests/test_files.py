@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tfsm.files import is_draft, to_disk, whole
+from tfsm.utils.atomic import is_draft, to_disk, whole
 
 
 @pytest.fixture

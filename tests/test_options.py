@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt, Interval, Le, Lt, MinLen, MultipleOf
 from typing_extensions import Doc
 
 from tfsm.errors import TfsmError
-from tfsm.options import Option, describe, validate
+from tfsm.plugins.options import Option, describe, validate
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from tests.helpers.fake_distribution import FakeSite, registering
-from tfsm import hookspecs
 from tfsm.errors import TfsmError, UnknownNameError
-from tfsm.plugins import PluginInfo, Plugins, load_plugins
+from tfsm.plugins import PluginInfo, Plugins, hookspecs, load_plugins
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from tfsm.errors import TfsmError, UnknownNameError
-from tfsm.registry import Entry, Parts, Registry
+from tfsm.plugins.registry import Entry, Parts, Registry
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tfsm.errors import TfsmError
-from tfsm.hookspecs import hookimpl
+from tfsm.plugins.hookspecs import hookimpl
 
 if TYPE_CHECKING:
     from tfsm import functional
-    from tfsm.api import divergence, evolve, flatten, load_model, mutate, sensitivity, unflatten
-    from tfsm.contracts import Child, Choice, Evaluation
-
-__version__ = "0.1.0"
-
-_LAZY = {
-    **dict.fromkeys(
-        ("divergence", "evolve", "flatten", "load_model", "mutate", "sensitivity", "unflatten"), "tfsm.api"
-    ),
-    **dict.fromkeys(("Child", "Choice", "Evaluation"), "tfsm.contracts"),
-}
-_MODULES = ("functional",)
+    from tfsm.api import divergence, evolve, mutate, sensitivity
+    from tfsm.interfaces import Child, Choice, Evaluation
+    from tfsm.models.genome import flatten, unflatten
+    from tfsm.models.loading import load_model
 
 __all__ = [
     "Child",
@@ -42,6 +34,16 @@ __all__ = [
     "sensitivity",
     "unflatten",
 ]
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    **dict.fromkeys(
+        ("divergence", "evolve", "flatten", "load_model", "mutate", "sensitivity", "unflatten"), "tfsm.api"
+    ),
+    **dict.fromkeys(("Child", "Choice", "Evaluation"), "tfsm.interfaces"),
+}
+_MODULES = ("functional",)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,26 +10,20 @@ from typing import Any
 import keras
 import numpy as np
 
-from tfsm.contracts import Domain, Mutation, Selection
 from tfsm.errors import TfsmError
-from tfsm.experiments.places.where import where
-from tfsm.experiments.record import RECORD
-from tfsm.experiments.result import Result
-from tfsm.experiments.resume import check_same
-from tfsm.experiments.run import run_experiment
-from tfsm.experiments.settings import resolve
-from tfsm.functional.arguments import any_direction, as_seen, check_intensity
-from tfsm.functional.lanes import Lanes
-from tfsm.functional.operators import measuring, named
-from tfsm.functional.streams import as_words, check_seed
-from tfsm.models.genome import flatten, unflatten
-from tfsm.models.loading import load_model
-from tfsm.models.network import Network
-from tfsm.models.selecting import network_of
+from tfsm.functional import any_direction, as_seen, as_words, check_intensity, check_seed
+from tfsm.functional._batching import Lanes, measuring, named
+from tfsm.interfaces import Domain, Mutation, Selection
+from tfsm.models.genome import flatten
+from tfsm.models.network import Network, network_of
+from tfsm.parallel.pool import where
 from tfsm.plugins import load_plugins
-from tfsm.registry import Kind
-
-__all__ = ["divergence", "evolve", "flatten", "load_model", "mutate", "sensitivity", "unflatten"]
+from tfsm.plugins.registry import Kind
+from tfsm.runs.records import RECORD
+from tfsm.runs.result import Result
+from tfsm.runs.resume import check_same
+from tfsm.runs.runner import run_experiment
+from tfsm.settings import resolve
 
 
 def divergence(model: keras.Model, other: keras.Model | np.ndarray, experience: Any) -> float:

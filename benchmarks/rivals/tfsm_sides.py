@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from benchmarks.engines import advance, begun, engine_of, settings_of
 from benchmarks.rivals.problem import DEVIATION, POPULATION, WEIGHTS, Side, Sides, initial
-from tfsm.experiments.parts import build_part
-from tfsm.kernels.noise import fold, gaussian, root_seed
+from tfsm.kernels.random import fold, gaussian, root_seed
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
+from tfsm.plugins.registry import build_part
 
 GENERATIONS = 10
 STEPS = 16

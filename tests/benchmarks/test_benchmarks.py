@@ -81,7 +81,7 @@ def test_flops_of_a_dense_network_are_counted_by_hand() -> None:
 
 
 def test_flops_of_the_parity_network_are_counted_by_hand() -> None:
-    from tfsm_parity.parity import Parity
+    from tfsm_domains.parity.parity import Parity
 
     times, units = 4, 20
     layers = times * (1 * units + units * units) + times * (units * units + units * units) + units * 2
@@ -198,7 +198,7 @@ def test_the_reference_fitness_of_the_rivals_is_tfsms() -> None:
     import tensorflow as tf
 
     from tfsm.models.network import Network
-    from tfsm_parity.parity import Parity
+    from tfsm_domains.parity.parity import Parity
 
     genomes = initial(4)
     assert genomes.shape == (4, WEIGHTS)

@@ -27,7 +27,7 @@ def workers_of(pid: int) -> list[int]:
     """Return the processes below one that do its work; Ray has others besides."""
     below = [child for own in children(pid) for child in (own, *workers_of(own))]
     words = {child: Path(f"/proc/{child}/cmdline").read_bytes() for child in below if Path(f"/proc/{child}").exists()}
-    return [child for child, line in words.items() if b"ray::Actor" in line or b"tfsm.experiments.places" in line]
+    return [child for child, line in words.items() if b"ray::Actor" in line or b"tfsm.parallel" in line]
 
 
 @pytest.mark.slow

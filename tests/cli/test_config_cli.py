@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.experiments.settings_case import built_ins
+from tfsm.cli.common import Context
 from tfsm.cli.config import app
-from tfsm.cli.context import Context
-from tfsm.experiments.settings import built_in_path
 from tfsm.plugins import Plugins
+from tfsm.settings import built_in_path
 
 
 class BuiltIns(Context):

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.helpers.outcomes import write_run
-from tfsm.cli.runs import app
+from tfsm.cli.inspect import app
 from tfsm.errors import TfsmError
 
 

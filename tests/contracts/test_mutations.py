@@ -11,16 +11,14 @@ import pytest
 import tensorflow as tf
 from keras import layers as kl
 
-from tfsm.contracts import Child
-from tfsm.evolution.mapping import as_child, mutated
-from tfsm.kernels.divergence import divergence
-from tfsm.kernels.guards import bounded
+from tfsm.evolution.variation import as_child, mutated
+from tfsm.interfaces import Child
+from tfsm.kernels.experience import sample_experiences
 from tfsm.kernels.line_search import search
-from tfsm.kernels.noise import gaussian, split
-from tfsm.kernels.sampling import sample_experiences
-from tfsm.kernels.sensitivity import abs_sensitivity, hessian_product, sum_sensitivity
+from tfsm.kernels.random import gaussian, split
+from tfsm.kernels.sensitivity import abs_sensitivity, bounded, divergence, hessian_product, sum_sensitivity
 from tfsm.models.network import Network
-from tfsm.testing.networks import genomes, seeds
+from tfsm.testing.check_mutations import genomes, seeds
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from tfsm.evolution.records import EVENTS
+from tfsm.evolution.observers import EVENTS
 from tfsm.plugins import load_plugins
-from tfsm.registry import KINDS, Entry
-from tfsm.testing import Outcome, Subject, checks_for, find, outcomes
-from tfsm.testing.history import history
-from tfsm.testing.suite import Check
+from tfsm.plugins.registry import KINDS, Entry
+from tfsm.testing.check_observers import history
+from tfsm.testing.suite import Check, Outcome, Subject, checks_for, find, outcomes
 
 NEEDS = {"tensorboard": "tensorboard", "ple": "ple", "gym": "gymnasium"}
 """Modules without which a part cannot be made; `tests/domains/ple` holds that domain to the suite on a stand-in."""

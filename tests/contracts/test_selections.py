@@ -10,10 +10,10 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfsm.experiments.parts import build_part
-from tfsm.kernels.noise import distinct_integers, root_seed, split
+from tfsm.kernels.random import distinct_integers, root_seed, split
 from tfsm.plugins import load_plugins
-from tfsm.testing.networks import seeds
+from tfsm.plugins.registry import build_part
+from tfsm.testing.check_mutations import seeds
 
 
 def seeds_many(count: int) -> tf.Tensor:

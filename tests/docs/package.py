@@ -7,8 +7,7 @@ from pathlib import Path
 
 from tests.docs.markdown import DOCS, ROOT, blocks, commands
 from tests.helpers.fake_distribution import FakeSite
-from tfsm.scaffold.names import Names, names_for
-from tfsm.scaffold.write import package_files
+from tfsm.plugins.scaffold import Names, names_for, package_files
 
 EXAMPLE = ROOT / "examples" / "tfsm-example-plugin"
 TUTORIALS = sorted(DOCS.glob("your-own-*.md"))

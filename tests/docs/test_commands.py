@@ -14,8 +14,8 @@ from tests.docs import package
 from tests.docs.markdown import ALL_PAGES, DOCS, ROOT, Command, commands
 from tests.helpers.fake_distribution import FakeSite
 from tfsm.cli.main import app
-from tfsm.experiments.settings import resolve
 from tfsm.plugins import load_plugins
+from tfsm.settings import resolve
 
 FLAGS = ("intensity", "selection", "runs", "seed", "evaluations", "population")
 

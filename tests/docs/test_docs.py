@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from tests.docs.markdown import ALL_PAGES, DOCS, PAGES, ROOT, anchors, blocks, links
-from tfsm import hookspecs
-from tfsm.experiments.settings import resolve
-from tfsm.options import describe
-from tfsm.plugins import load_plugins
-from tfsm.registry import KINDS
+from tfsm.plugins import hookspecs, load_plugins
+from tfsm.plugins.options import describe
+from tfsm.plugins.registry import KINDS
+from tfsm.settings import resolve
 
 
 def shown(page: Path) -> str:

@@ -8,10 +8,10 @@ import tensorflow as tf
 
 from tests.helpers.domains import OneGenomeNoise, Target
 from tests.helpers.engines import evolve, make_engine
-from tfsm.evolution.adapting import FURTHEST, Adaptation
-from tfsm.kernels.noise import fold, root_seed
-from tfsm_mutations.gradient_abs import SafeMutationAbs
-from tfsm_mutations.rescale import SafeMutationRescale
+from tfsm.evolution.variation import FURTHEST, Adaptation
+from tfsm.kernels.random import fold, root_seed
+from tfsm_plugins.mutations.gradient import SafeMutationAbs
+from tfsm_plugins.mutations.rescale import SafeMutationRescale
 
 MANY = fold(root_seed(1), tf.range(4_000))
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.cadence import SHARE, SPEED, Cadence, Every, parse_every
+from tfsm.evolution.checkpoint_schedule import SHARE, SPEED, Cadence, Every, parse_every
 
 
 @given(st.floats(0.01, 600), st.lists(st.floats(0, 100), min_size=1, max_size=30), st.floats(0.01, 5))

@@ -14,20 +14,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tfsm_hardmaze
+import tfsm_domains.hard_maze
 from tests.helpers.engines import evolve
 from tfsm.errors import TfsmError
+from tfsm.evolution.compile_plan import Traced, make_plan
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.evaluating import Evaluator
-from tfsm.evolution.initial import Initial
-from tfsm.evolution.plan import make_plan
-from tfsm.evolution.traced import Traced
-from tfsm.experiments.parts import build_part
-from tfsm.kernels import noise
+from tfsm.evolution.evaluation import Evaluator
+from tfsm.evolution.initialization import Initial
+from tfsm.kernels import random as noise
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
-from tfsm.testing.networks import network_of
-from tfsm_hardmaze.networks import deep
+from tfsm.plugins.registry import build_part
+from tfsm.testing.check_mutations import make_network
+from tfsm_domains.hard_maze.domain import deep
 
 PLUGINS = load_plugins()
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -106,7 +105,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def mazes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """Mazes that take a few steps only, as options by the beginning of a domain's name."""
     folder = tmp_path_factory.mktemp("mazes")
-    text = (Path(tfsm_hardmaze.__file__).parent / "hard-maze.toml").read_text()
+    text = (Path(tfsm_domains.hard_maze.__file__).parent / "hard-maze.toml").read_text()
     (folder / "hard.toml").write_text(re.sub(r"^steps *=.*$", "steps = 2", text, flags=re.MULTILINE))
     (folder / "pixels.txt").write_text("#####\n#S+E#\n#####\n")
     pixels = {"maze": str(folder / "pixels.txt")}
@@ -131,7 +130,7 @@ def test_it_works_or_says_why_not(domain: str, mutation: str, selection: str, ma
     maze = next((options for start, options in mazes.items() if domain.startswith(start)), {})
     where = part("domain", domain, **maze)
     # What the network is like does not matter here: a shallow one instead of those of the hard mazes.
-    network = Network(deep(1, 2)) if "hold" in maze else network_of(where)
+    network = Network(deep(1, 2)) if "hold" in maze else make_network(where)
     population = 1 if selection == "hill-climber" else 4
 
     def run() -> Any:

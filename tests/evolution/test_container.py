@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tfsm.evolution import container
-from tfsm.evolution.container import VERSION, Damaged, dump, load, load_file
-from tfsm.evolution.saving import Rows
+from tfsm.evolution import checkpoint as container
+from tfsm.evolution.checkpoint import VERSION, Damaged, Rows, dump, load, load_file
 
 DTYPES = [np.dtype(name) for name in ("<f4", "<f8", ">f4", ">i8", "<i4", "|b1", "|u1", "<f2")]
 

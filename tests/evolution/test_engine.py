@@ -11,16 +11,13 @@ import tensorflow as tf
 from tests.helpers.domains import BestReplacesWorst, HostTarget, OneGenomeNoise, Target
 from tests.helpers.engines import evolve, make_engine
 from tfsm.errors import TfsmError
-from tfsm.evolution.initial import Initial
-from tfsm.kernels.noise import fold, root_seed, split
+from tfsm.evolution.initialization import Initial
+from tfsm.kernels.random import fold, root_seed, split
 from tfsm.models.network import Network
-from tfsm_mutations.control import Control
-from tfsm_mutations.gradient_abs import SafeMutationAbs
-from tfsm_mutations.gradient_sum import SafeMutationSum
-from tfsm_mutations.rescale import SafeMutationRescale
-from tfsm_mutations.second_order import SafeMutationSecondOrder
-from tfsm_selections.hill_climber import HillClimber
-from tfsm_selections.tournament import Tournament
+from tfsm_plugins.mutations.gaussian import Control
+from tfsm_plugins.mutations.gradient import SafeMutationAbs, SafeMutationSecondOrder, SafeMutationSum
+from tfsm_plugins.mutations.rescale import SafeMutationRescale
+from tfsm_plugins.selections.steady_state import HillClimber, Tournament
 
 
 def plain_loop(

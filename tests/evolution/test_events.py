@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.events import Event, EventLog, parse_events, read_events
+from tfsm.evolution.event_log import Event, EventLog, parse_events, read_events
 
 EVENTS = st.lists(st.builds(Event, st.sampled_from([">", "<", "!"]), st.integers(0, 10**9), st.integers(0, 10**12)))
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.domains import Target
 from tests.helpers.engines import evolve, make_engine
-from tfsm_selections.map_elites import MapElites
+from tfsm_plugins.selections.map_elites import MapElites
 
 
 def test_a_run_that_goes_on_says_when_it_was_first_solved() -> None:

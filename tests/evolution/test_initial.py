@@ -7,8 +7,8 @@ import tensorflow as tf
 from keras import layers as kl
 from scipy import stats
 
-from tfsm.evolution.initial import Initial, fans
-from tfsm.kernels.noise import root_seed
+from tfsm.evolution.initialization import Initial, fans
+from tfsm.kernels.random import root_seed
 from tfsm.models.network import Network
 
 

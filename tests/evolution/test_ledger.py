@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfsm.evolution.ledger import Ledger
-from tfsm.evolution.saving import Apart
+from tfsm.evolution.async_loop import Ledger
+from tfsm.evolution.checkpoint import Apart
 
 MOVES = st.lists(st.tuples(st.sampled_from(["out", "in", "in", "end", "save"]), st.integers(0, 99)), max_size=120)
 

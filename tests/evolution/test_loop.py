@@ -10,9 +10,9 @@ import pytest
 
 from tests.helpers.domains import Target
 from tests.helpers.engines import evolve, make_engine
-from tfsm.contracts import Evaluation, Tensor
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.reporting import Reporter
+from tfsm.evolution.reporter import Reporter
+from tfsm.interfaces import Evaluation, Tensor
 from tfsm.models.network import Network
 
 
@@ -84,7 +84,7 @@ def test_metrics_are_what_they_say(endless: Engine) -> None:
 
 def test_the_length_of_calls_changes_nothing(endless: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     steady, heard = evolve(endless, evaluations=120)
-    monkeypatch.setattr("tfsm.evolution.pace.CALL_SECONDS", 1e-9)
+    monkeypatch.setattr("tfsm.evolution.lockstep_loop.CALL_SECONDS", 1e-9)
     hasty, heard_hasty = evolve(endless, evaluations=120)
     assert heard.metrics == heard_hasty.metrics
     np.testing.assert_array_equal(steady[1].champion, hasty[1].champion)

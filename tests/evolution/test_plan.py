@@ -7,8 +7,8 @@ from typing import Any
 import keras
 import pytest
 
-from tfsm.evolution.pace import Pace
-from tfsm.evolution.plan import Plan, make_plan
+from tfsm.evolution.compile_plan import Plan, make_plan
+from tfsm.evolution.lockstep_loop import Pace
 from tfsm.models.network import Network
 
 LAYERS = keras.layers

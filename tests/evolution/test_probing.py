@@ -12,19 +12,17 @@ import tensorflow as tf
 
 from tests.helpers.domains import Target
 from tests.helpers.engines import evolve, make_engine
-from tfsm.contracts import Child, Nest, Tensor
+from tfsm.evolution.divergence_probe import MOST, probes
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.metrics import plain, quartiles, spread
-from tfsm.evolution.probing import MOST, probes
-from tfsm.kernels.noise import fold, gaussian, root_seed, split
+from tfsm.evolution.reporter import plain, quartiles, spread
+from tfsm.interfaces import Child, Nest, Tensor
+from tfsm.kernels.random import fold, gaussian, root_seed, split
+from tfsm.models.genome import Section
 from tfsm.models.network import Network
-from tfsm.models.sections import Section
-from tfsm_mutations.control import Control
-from tfsm_mutations.gradient_abs import SafeMutationAbs
-from tfsm_mutations.gradient_sum import SafeMutationSum
-from tfsm_mutations.rescale import SafeMutationRescale
-from tfsm_mutations.second_order import SafeMutationSecondOrder
-from tfsm_selections.hill_climber import HillClimber
+from tfsm_plugins.mutations.gaussian import Control
+from tfsm_plugins.mutations.gradient import SafeMutationAbs, SafeMutationSecondOrder, SafeMutationSum
+from tfsm_plugins.mutations.rescale import SafeMutationRescale
+from tfsm_plugins.selections.steady_state import HillClimber
 
 WAYS: dict[str, dict[str, Any]] = {
     "xla, kept": {},

@@ -12,14 +12,13 @@ import pytest
 from tests.helpers.domains import HostTarget, Target
 from tests.helpers.engines import Recorder, make_engine
 from tfsm.errors import TfsmError
-from tfsm.evolution.adapting import Adaptation
+from tfsm.evolution.checkpoint import Saved, packed, restore, unpacked
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.loop import Loop
-from tfsm.evolution.packing import packed, unpacked
-from tfsm.evolution.saving import Saved, restore
-from tfsm_mutations.gradient_sum import SafeMutationSum
-from tfsm_selections.map_elites import MapElites
-from tfsm_selections.novelty import Novelty
+from tfsm.evolution.lockstep_loop import Loop
+from tfsm.evolution.variation import Adaptation
+from tfsm_plugins.mutations.gradient import SafeMutationSum
+from tfsm_plugins.selections.map_elites import MapElites
+from tfsm_plugins.selections.novelty import Novelty
 
 SLOW = pytest.mark.slow
 

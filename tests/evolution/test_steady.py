@@ -10,15 +10,15 @@ import pytest
 from tests.helpers.domains import HostTarget, Target
 from tests.helpers.engines import Recorder, evolve, make_engine
 from tests.helpers.steady import drive, nursery_of
-from tfsm.evolution.adapting import Adaptation
-from tfsm.experiments.parts import build_part
+from tfsm.evolution.variation import Adaptation
 from tfsm.plugins import load_plugins
-from tfsm_mutations.crossover import SafeCrossover
-from tfsm_mutations.gradient_sum import SafeMutationSum
-from tfsm_mutations.rescale import SafeMutationRescale
-from tfsm_selections.hill_climber import HillClimber
-from tfsm_selections.map_elites import MapElites
-from tfsm_selections.novelty import Novelty
+from tfsm.plugins.registry import build_part
+from tfsm_plugins.mutations.crossover import SafeCrossover
+from tfsm_plugins.mutations.gradient import SafeMutationSum
+from tfsm_plugins.mutations.rescale import SafeMutationRescale
+from tfsm_plugins.selections.map_elites import MapElites
+from tfsm_plugins.selections.novelty import Novelty
+from tfsm_plugins.selections.steady_state import HillClimber
 
 OWN = ("staleness", "staleness_most", "failed")
 

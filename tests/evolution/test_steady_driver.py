@@ -12,16 +12,14 @@ from tests.helpers.domains import Target
 from tests.helpers.engines import Recorder, make_engine
 from tests.helpers.steady import drive, nursery_of
 from tfsm.errors import TfsmError
-from tfsm.evolution.adapting import Adaptation
+from tfsm.evolution.async_loop import Steady
+from tfsm.evolution.async_worker import Bred, Nursery, Order
+from tfsm.evolution.checkpoint import Saved, packed, unpacked
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.events import Event, parse_events
-from tfsm.evolution.loop import Loop
-from tfsm.evolution.nursery import Nursery
-from tfsm.evolution.orders import Bred, Order
-from tfsm.evolution.packing import packed, unpacked
-from tfsm.evolution.saving import Saved
-from tfsm.evolution.steady import Steady
-from tfsm_mutations.gradient_sum import SafeMutationSum
+from tfsm.evolution.event_log import Event, parse_events
+from tfsm.evolution.lockstep_loop import Loop
+from tfsm.evolution.variation import Adaptation
+from tfsm_plugins.mutations.gradient import SafeMutationSum
 
 SIZES: dict[str, Any] = {"seed": 0, "runs": 2, "evaluations": 20, "log_every": 8}
 

@@ -16,20 +16,19 @@ from hypothesis import strategies as st
 from tests.helpers.domains import Target
 from tests.helpers.engines import Recorder, make_engine
 from tests.helpers.steady import drive, nursery_of
-from tfsm.evolution.adapting import Adaptation
+from tfsm.evolution.async_loop import Steady
+from tfsm.evolution.async_worker import Bred, Nursery, Order
+from tfsm.evolution.checkpoint import packed, unpacked
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.events import Event
-from tfsm.evolution.initial import Initial
-from tfsm.evolution.nursery import Nursery
-from tfsm.evolution.orders import Bred, Order
-from tfsm.evolution.packing import packed, unpacked
-from tfsm.evolution.steady import Steady
-from tfsm.experiments.observing import Once
-from tfsm.kernels.noise import fold, root_seed, split
+from tfsm.evolution.event_log import Event
+from tfsm.evolution.initialization import Initial
+from tfsm.evolution.variation import Adaptation
+from tfsm.kernels.random import fold, root_seed, split
 from tfsm.models.network import Network
-from tfsm_mutations.control import Control
-from tfsm_selections.novelty import Novelty
-from tfsm_selections.tournament import Tournament
+from tfsm.runs.observers import Once
+from tfsm_plugins.mutations.gaussian import Control
+from tfsm_plugins.selections.novelty import Novelty
+from tfsm_plugins.selections.steady_state import Tournament
 
 SIZES: dict[str, Any] = {"runs": 2, "evaluations": 30, "log_every": 7}
 QUICKLY = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

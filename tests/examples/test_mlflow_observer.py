@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import tfsm
-from tfsm.options import describe
 from tfsm.plugins import load_plugins
+from tfsm.plugins.options import describe
 
 FILE = Path(__file__).parents[2] / "examples" / "mlflow_observer.py"
 

@@ -9,11 +9,17 @@ from typing import Any
 import pytest
 
 from tfsm.errors import TfsmError
-from tfsm.experiments.settings import Resolved, resolve
 from tfsm.plugins import Plugins, load_plugins
-from tfsm.registry import Entry, Kind, Parts
+from tfsm.plugins.registry import Entry, Kind, Parts
+from tfsm.settings import Resolved, resolve
 
-BUILT_INS = ("tfsm_mutations", "tfsm_selections", "tfsm_observers", "tfsm_toy", "tfsm_parity")
+BUILT_INS = (
+    "tfsm_plugins.mutations",
+    "tfsm_plugins.selections",
+    "tfsm_plugins.observers",
+    "tfsm_domains.toy",
+    "tfsm_domains.parity",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

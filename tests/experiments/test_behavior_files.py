@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tfsm.evolution.intervals import Intervals
-from tfsm.evolution.records import Snapshot
-from tfsm.experiments.behavior import BehaviorFiles, read_behavior
+from tfsm.evolution.lockstep_loop import Intervals
+from tfsm.evolution.observers import Snapshot
+from tfsm.runs.behavior_log import BehaviorFiles, read_behavior
 
 
 def snapshot(run: int, evaluations: int) -> Snapshot:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfsm.evolution.cadence import Every
-from tfsm.evolution.records import RunResult
-from tfsm.evolution.saving import Apart, Rows, Saved
-from tfsm.experiments import checkpoints as module
-from tfsm.experiments.checkpoints import CheckpointFiles
+from tfsm.evolution.checkpoint import Apart, Rows, Saved
+from tfsm.evolution.checkpoint_schedule import Every
+from tfsm.evolution.observers import RunResult
+from tfsm.runs import checkpoints as module
+from tfsm.runs.checkpoints import CheckpointFiles
 
 ABOUT = {"experiment": "this one", "versions": {"tfsm": "1", "numpy": "2"}}
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from tests.helpers.outcomes import write_run
+from tfsm.analysis.results import Outcome, collect, names
 from tfsm.errors import TfsmError
-from tfsm.experiments.collect import collect
-from tfsm.experiments.outcomes import Outcome, names
 
 
 def study_of(folder: Path, **record: object) -> None:

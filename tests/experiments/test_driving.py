@@ -13,13 +13,12 @@ import pytest
 from tests.helpers.domains import HostTarget, Target
 from tests.helpers.pools import WhereHere, here
 from tfsm.errors import TfsmError
-from tfsm.evolution import care
-from tfsm.experiments.elsewhere import Wanted, run_elsewhere
-from tfsm.experiments.record import read_record
-from tfsm.experiments.result import Result
-from tfsm.experiments.run import run_experiment
-from tfsm.experiments.settings import Resolved, resolve
+from tfsm.evolution import evaluation as care
 from tfsm.plugins import Plugins, load_plugins
+from tfsm.runs.records import read_record
+from tfsm.runs.result import Result
+from tfsm.runs.runner import Wanted, run_elsewhere, run_experiment
+from tfsm.settings import Resolved, resolve
 
 SETS = ["population=6", "size=3", "log_every=20", "intensity=0.1", "init=normal", "init_scale=1.0"]
 

@@ -11,13 +11,13 @@ import pytest
 
 import tfsm
 from tests.helpers.domains import HostTarget
-from tfsm.evolution.events import read_events
-from tfsm.evolution.records import Progress
-from tfsm.experiments.places.where import Where, where, where_before
-from tfsm.experiments.run import run_experiment
-from tfsm.experiments.settings import Settings, resolve
-from tfsm.experiments.together import Together
+from tfsm.evolution.event_log import read_events
+from tfsm.evolution.observers import Progress
+from tfsm.parallel.pool import Where, where, where_before
 from tfsm.plugins import load_plugins
+from tfsm.runs.observers import Together
+from tfsm.runs.runner import run_experiment
+from tfsm.settings import Settings, resolve
 
 SMALL: dict[str, Any] = {
     "mutation": "control",

@@ -9,8 +9,8 @@ import pytest
 
 from tests.helpers.outcomes import write_run
 from tfsm.errors import TfsmError
-from tfsm.experiments.inventory import describe, listed, remove
-from tfsm.experiments.locking import Locked
+from tfsm.runs.inventory import describe, listed, remove
+from tfsm.runs.records import Locked
 
 
 @pytest.fixture

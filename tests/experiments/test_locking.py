@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tfsm.errors import TfsmError
-from tfsm.experiments.locking import Locked, is_held
+from tfsm.runs.records import Locked, is_held
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from tfsm.experiments.locking import Locked
+from tfsm.runs.records import Locked
 with Locked(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(1000)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tfsm.evolution.intervals import Intervals
-from tfsm.experiments.metrics_file import MetricsFile
+from tfsm.evolution.lockstep_loop import Intervals
+from tfsm.runs.directory import MetricsFile
 
 
 def line(run: int, evaluations: int, **more: Any) -> dict[str, Any]:

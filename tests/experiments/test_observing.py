@@ -15,11 +15,11 @@ import tfsm
 from tests.experiments.settings_case import with_part
 from tests.helpers.domains import Target
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.records import EVENTS, Observer, Silent
-from tfsm.experiments.directory import RunDirectory
-from tfsm.experiments.observing import Guarded, guarded
-from tfsm.experiments.run import run_experiment
-from tfsm.experiments.settings import resolve
+from tfsm.evolution.observers import EVENTS, Observer, Silent
+from tfsm.runs.directory import RunDirectory
+from tfsm.runs.observers import Guarded, guarded
+from tfsm.runs.runner import run_experiment
+from tfsm.settings import resolve
 
 SMALL: dict[str, Any] = {"mutation": "control", "intensity": 0.1, "population": 6, "evaluations": 30}
 

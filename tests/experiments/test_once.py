@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.helpers.engines import Recorder
-from tfsm.evolution.records import RunResult
-from tfsm.experiments.observing import Once
+from tfsm.evolution.observers import RunResult
+from tfsm.runs.observers import Once
 
 GENOME = np.zeros(2, np.float32)
 

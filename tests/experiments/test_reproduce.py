@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.outcomes import method
-from tfsm.experiments.outcomes import Method, Study
-from tfsm.experiments.reproduce.catalog import FIGURES
-from tfsm.experiments.reproduce.claims import (
+from tfsm.analysis.claims import (
     Claim,
     Evidence,
     ahead,
@@ -22,8 +20,9 @@ from tfsm.experiments.reproduce.claims import (
     solves_fewest,
     solves_more,
 )
-from tfsm.experiments.reproduce.summary import Reproduction
-from tfsm.experiments.retention import Retained, Robustness
+from tfsm.analysis.reproduce import FIGURES, Reproduction
+from tfsm.analysis.results import Method, Study
+from tfsm.analysis.robustness import Retained, Robustness
 from tfsm.plugins import load_plugins
 
 EARLY, LATE = list(range(10, 18)), list(range(50, 58))

@@ -11,9 +11,8 @@ import pytest
 from tests.experiments.settings_case import built_ins
 from tfsm.cli.main import main
 from tfsm.errors import TfsmError
-from tfsm.experiments.identity import different, fingerprint
-from tfsm.experiments.resume import as_kept, reopened
-from tfsm.experiments.settings import Resolved, resolve
+from tfsm.runs.resume import as_kept, different, fingerprint, reopened
+from tfsm.settings import Resolved, resolve
 
 
 def settings(**overrides: Any) -> Resolved:

@@ -9,13 +9,12 @@ import pytest
 import tensorflow as tf
 
 import tfsm
+from tfsm.analysis.robustness import Retained, Robustness, load, robustness, save
 from tfsm.errors import TfsmError
-from tfsm.evolution.evaluating import Evaluator
-from tfsm.experiments.retention import Retained, Robustness, load, save
-from tfsm.experiments.robustness import robustness
+from tfsm.evolution.evaluation import Evaluator
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
-from tfsm_parity.parity import Parity
+from tfsm_domains.parity.parity import Parity
 
 PLUGINS = load_plugins()
 

@@ -14,7 +14,7 @@ import tfsm
 from tests.helpers.domains import BestReplacesWorst, OneGenomeNoise, Target
 from tests.helpers.engines import Recorder
 from tfsm.evolution.engine import Engine
-from tfsm.experiments.past import open_run
+from tfsm.runs.finished_run import open_run
 
 SMALL: dict[str, Any] = {"population": 6, "evaluations": 30, "seed": 2}
 

@@ -11,10 +11,10 @@ import pytest
 
 from tests.experiments.settings_case import built_ins, error_in, settle, with_part
 from tfsm.errors import TfsmError
-from tfsm.experiments.settings import built_in_path, config_paths, nearest_path
-from tfsm.experiments.settings.checks import check
-from tfsm.experiments.settings.files import ConfigFile, config_files
-from tfsm.registry import Parts
+from tfsm.plugins.registry import Parts
+from tfsm.settings import built_in_path, config_paths, nearest_path
+from tfsm.settings.sources import ConfigFile, config_files
+from tfsm.settings.validation import check
 
 
 def test_the_nearest_file_upwards_is_the_users(tmp_path: Path) -> None:
@@ -61,12 +61,18 @@ def test_the_built_in_file_stands_all_the_checks_that_a_users_does() -> None:
     check(ConfigFile(built_in_path(), config_files(built_in_path())[0].tables, built_in=False), built_ins())
 
 
-@pytest.mark.parametrize("missing", ["tfsm_mutations", "tfsm_selections", "tfsm_toy"])
+@pytest.mark.parametrize("missing", ["tfsm_plugins.mutations", "tfsm_plugins.selections", "tfsm_domains.toy"])
 def test_a_disabled_plugin_does_not_make_the_built_in_file_wrong(tmp_path: Path, missing: str) -> None:
-    plugins = built_ins(*sorted({"tfsm_mutations", "tfsm_selections", "tfsm_toy", "tfsm_parity"} - {missing}))
+    plugins = built_ins(
+        *sorted(
+            {"tfsm_plugins.mutations", "tfsm_plugins.selections", "tfsm_domains.toy", "tfsm_domains.parity"} - {missing}
+        )
+    )
     message = {
-        "tfsm_mutations": "no mutation named 'sm-r'; none is registered",
-        "tfsm_selections": f"{built_in_path()}: [domains.parity] selection=tournament: no selection named 'tournament'",
+        "tfsm_plugins.mutations": "no mutation named 'sm-r'; none is registered",
+        "tfsm_plugins.selections": (
+            f"{built_in_path()}: [domains.parity] selection=tournament: no selection named 'tournament'"
+        ),
     }.get(missing)
 
     if message is None:
@@ -76,7 +82,7 @@ def test_a_disabled_plugin_does_not_make_the_built_in_file_wrong(tmp_path: Path,
 
 
 def test_without_the_built_in_operators_a_third_partys_still_runs(tmp_path: Path) -> None:
-    others = built_ins("tfsm_selections", "tfsm_toy", "tfsm_parity")
+    others = built_ins("tfsm_plugins.selections", "tfsm_domains.toy", "tfsm_domains.parity")
     plugins = replace(others, mutations=Parts("mutation", [with_part("mutation", "novel").mutations["novel"]]))
 
     for domain in ("parity", "simple-easy"):  # whose tables have options of built-in operators
@@ -169,9 +175,7 @@ def test_a_working_directory_that_is_gone_is_told(tmp_path: Path, monkeypatch: p
 
 
 def test_importing_settings_imports_neither_tensorflow_nor_pydantic() -> None:
-    code = (
-        "import sys, tfsm.experiments.settings; print({'tensorflow', 'keras', 'numpy', 'pydantic'} & set(sys.modules))"
-    )
+    code = "import sys, tfsm.settings; print({'tensorflow', 'keras', 'numpy', 'pydantic'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "set()"

@@ -8,8 +8,8 @@ import pytest
 
 from tests.experiments.settings_case import built_ins, error_in, settle, with_part
 from tfsm.errors import TfsmError
-from tfsm.experiments.settings import EngineOptions, Settings, resolve_general
-from tfsm.registry import Parts
+from tfsm.plugins.registry import Parts
+from tfsm.settings import EngineOptions, Settings, resolve_general
 
 
 @dataclass(frozen=True, kw_only=True)

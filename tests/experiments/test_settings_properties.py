@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.experiments.settings_case import settle
 from tfsm.errors import TfsmError
-from tfsm.experiments.settings import Resolved
+from tfsm.settings import Resolved
 
 TABLES = [
     "run",

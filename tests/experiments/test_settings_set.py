@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.settings_case import error_in, settle, with_part
-from tfsm.registry import Parts
+from tfsm.plugins.registry import Parts
 
 
 @pytest.mark.parametrize(

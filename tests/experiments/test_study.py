@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.records import Silent
-from tfsm.experiments.settings import resolve
-from tfsm.experiments.study import Member, StudyResult, run_study
+from tfsm.evolution.observers import Silent
 from tfsm.plugins import load_plugins
+from tfsm.runs.study import Member, StudyResult, run_study
+from tfsm.settings import resolve
 
 PLUGINS = load_plugins()
 METHODS = ("control", "sm-g-abs")

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from tests.helpers.outcomes import method
-from tfsm.experiments.sweep import choose, fragment
+from tfsm.analysis.sweep import choose, fragment
 
 
 def test_the_fewest_evaluations_on_average_win_and_unsolved_runs_count_in_full() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tfsm.experiments import window
+from tfsm.render import video as window
 
 pygame = pytest.importorskip("pygame")
 

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from tests.faults.final import Final as FinalState
 from tests.helpers.fake_distribution import FakeSite
-from tfsm.experiments.parts import Engines
-from tfsm.experiments.places.where import Where
-from tfsm.experiments.result import Result
-from tfsm.experiments.resume import reopened
-from tfsm.experiments.run import run_experiment
-from tfsm.experiments.settings import Resolved, resolve
+from tfsm.parallel.pool import Where
 from tfsm.plugins import Plugins, load_plugins
+from tfsm.runs.build import Engines
+from tfsm.runs.result import Result
+from tfsm.runs.resume import reopened
+from tfsm.runs.runner import run_experiment
+from tfsm.settings import Resolved, resolve
 
 SMALL: Final = {"runs": 3, "population": 8, "evaluations": 130, "seed": 4, "checkpoint_every": "20"}
 """One run is solved on the way, and the budget is no multiple of the interval."""

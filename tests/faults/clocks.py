@@ -31,8 +31,8 @@ def backwards() -> Iterator[None]:
         return 1.7e9 - earlier().total_seconds()
 
     with (
-        patch("tfsm.experiments.record.datetime", Backwards),
-        patch("tfsm.experiments.directory.datetime", Backwards),
+        patch("tfsm.runs.records.datetime", Backwards),
+        patch("tfsm.runs.directory.datetime", Backwards),
         patch.object(time, "time", clock),
     ):
         yield

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from tests.faults.bench import Bench
 from tests.faults.trial import Trial, compared
-from tfsm.evolution.packing import packed, read_saved
+from tfsm.evolution.checkpoint import packed, read_saved
 
 Change: TypeAlias = Callable[[bytes], bytes]
 LEFT: Final = 80

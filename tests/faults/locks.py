@@ -8,7 +8,7 @@ from tests.faults.bench import Bench
 from tests.faults.lab import Lab
 from tests.faults.trial import Trial, compared
 from tfsm.errors import TfsmError
-from tfsm.experiments.locking import is_held
+from tfsm.runs.records import is_held
 
 
 def locks(lab: Lab, bench: Bench) -> Iterator[Trial]:

@@ -21,7 +21,7 @@ from tests.faults.signals import INTERRUPTED
 from tests.faults.trial import Trial, compared
 from tests.faults.workers import broken_workers
 from tfsm.errors import TfsmError
-from tfsm.experiments.places.where import Where
+from tfsm.parallel.pool import Where
 
 ONE: Final = Where("processes", 1, None, "children")
 _LIMIT: Final = 3.0

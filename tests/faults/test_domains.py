@@ -13,7 +13,7 @@ from tests.faults.lab import Lab
 from tests.faults.trial import assert_nothing_lost
 from tests.faults.workers import environment
 from tfsm.errors import TfsmError
-from tfsm.evolution.evaluating import Trial
+from tfsm.evolution.evaluation import Trial
 from tfsm.models.network import Network
 
 

@@ -19,8 +19,8 @@ from tests.faults.lab import Lab, children, end, is_there
 from tests.faults.signals import INTERRUPTED
 from tests.faults.trial import Trial, compared
 from tfsm.errors import TfsmError
-from tfsm.experiments.groups import PATIENCE
-from tfsm.experiments.places.where import Where
+from tfsm.parallel.pool import Where
+from tfsm.runs.run_tasks import PATIENCE
 
 _EVENT: Final = 8
 """When something is done to workers: they have begun to evolve by then."""

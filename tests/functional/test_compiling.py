@@ -11,8 +11,7 @@ import pytest
 
 from tests.functional.networks import linear, normal, pictures
 from tfsm import functional
-from tfsm.functional.kept import lanes_of
-from tfsm.functional.recent import MOST, Recent
+from tfsm.functional._batching import MAX_CACHED, Recent, lanes_of
 
 X = normal(6, 3)
 
@@ -77,14 +76,14 @@ def test_another_choice_of_what_is_trainable_is_another_network() -> None:
 
 def test_what_was_not_used_for_long_is_forgotten() -> None:
     recent = Recent()
-    for i in range(MOST):
+    for i in range(MAX_CACHED):
         assert recent.get(i, lambda i=i: -i) == -i  # type: ignore[misc]
     assert recent.get(0, lambda: 99) == 0
     assert recent.get("new", lambda: 5) == 5
-    assert len(recent) == MOST
+    assert len(recent) == MAX_CACHED
     assert recent.get(0, lambda: 99) == 0
     assert recent.get(1, lambda: 99) == 99, "the one that was used before all others"
-    assert recent.made == MOST + 2
+    assert recent.made == MAX_CACHED + 2
 
 
 def test_what_cannot_be_made_is_tried_again() -> None:

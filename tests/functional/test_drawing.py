@@ -13,7 +13,7 @@ import pytest
 import tfsm
 from tests.functional.networks import dense
 from tfsm import functional
-from tfsm.kernels.noise import fold, root_seed
+from tfsm.kernels.random import fold, root_seed
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 import tfsm
 from tests.functional.networks import OPERATORS, dense, linear, normal, pictures, recurrent
 from tfsm import functional
-from tfsm.functional.kept import lanes_of
+from tfsm.functional._batching import lanes_of
 
 X = normal(6, 3)
 
@@ -112,7 +112,7 @@ def test_noise_is_divided_by_the_sensitivity_of_a_linear_model() -> None:
 
 
 def test_options_are_the_operators_and_an_operator_may_be_handed_over(model: keras.Model) -> None:
-    from tfsm_mutations.gradient_sum import SafeMutationSum
+    from tfsm_plugins.mutations.gradient import SafeMutationSum
 
     parents = functional.initial(model, 2)
     usual = functional.mutate(model, parents, X)

@@ -16,7 +16,7 @@ from tests.fuzz.limits import within
 from tests.fuzz.places import small_model
 from tests.fuzz.profile import fuzzed
 from tests.fuzz.running import SECONDS, command, empty_folder, refusal
-from tfsm.models.experience_file import read_experience
+from tfsm.models.inputs import read_experience
 
 FILES = st.tuples(st.just("x.npy"), ARRAYS) | st.tuples(st.sampled_from(["x.npz", "x.npy"]), ARCHIVES)
 MOST = 2**18

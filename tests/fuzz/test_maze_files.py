@@ -16,9 +16,9 @@ from tests.fuzz.limits import within
 from tests.fuzz.profile import fuzzed
 from tests.fuzz.running import SECONDS, command, empty_folder, refusal
 from tests.fuzz.toml import ENDLESS, to_toml
-from tfsm_hardmaze.domain import HardMaze
-from tfsm_hardmaze.maze import PAPER
-from tfsm_pixelmaze.layout import SHIPPED, read_layout
+from tfsm_domains.hard_maze.domain import HardMaze
+from tfsm_domains.hard_maze.maze import PAPER
+from tfsm_domains.pixel_maze.layout import SHIPPED, read_layout
 
 NUMBERS: Final = st.sampled_from([0, 1, -1, 8, 50, 100, 1e-3, 1e-300, 999_999, 1e6, 1e300, float("nan")]) | st.floats()
 WALL: Final = st.lists(NUMBERS, min_size=4, max_size=4)

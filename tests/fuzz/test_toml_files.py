@@ -16,9 +16,8 @@ from tests.fuzz.profile import fuzzed
 from tests.fuzz.running import command, empty_folder
 from tests.fuzz.toml import ENDLESS, to_toml
 from tests.fuzz.words import DOMAINS, MUTATIONS, SELECTIONS
-from tfsm.experiments.settings.engine_options import ENGINE_KEYS
-from tfsm.experiments.settings.files import built_in_path
-from tfsm.experiments.settings.run_options import RUN_KEYS
+from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS
+from tfsm.settings.sources import built_in_path
 
 SHIPPED: Final = built_in_path().read_bytes()
 NAMES: Final = (*DOMAINS, *MUTATIONS, *SELECTIONS, "tensorboard", "nobody", "")

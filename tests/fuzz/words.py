@@ -8,9 +8,8 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from tfsm.experiments.settings.engine_options import ENGINE_KEYS
-from tfsm.experiments.settings.run_options import RUN_KEYS
 from tfsm.plugins import load_plugins
+from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS
 
 HUGE: Final = ("1000000000000", str(2**31), str(2**63 - 1), str(2**63), "9" * 30)
 """Numbers that may make a command go on for ever, or ask for all memory."""

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsm.contracts import Choice, Evaluation, Nest, Tensor
-from tfsm.kernels.noise import gaussian
+from tfsm.interfaces import Choice, Evaluation, Nest, Tensor
+from tfsm.kernels.random import gaussian
 from tfsm.models.network import Network
 
 

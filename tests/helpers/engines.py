@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from tests.helpers.domains import Target
+from tfsm.evolution.compile_plan import make_plan
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.initial import Initial
-from tfsm.evolution.loop import Loop
-from tfsm.evolution.plan import make_plan
-from tfsm.evolution.records import RunResult, Silent
+from tfsm.evolution.initialization import Initial
+from tfsm.evolution.lockstep_loop import Loop
+from tfsm.evolution.observers import RunResult, Silent
 from tfsm.models.network import Network
-from tfsm_mutations.control import Control
-from tfsm_selections.tournament import Tournament
+from tfsm_plugins.mutations.gaussian import Control
+from tfsm_plugins.selections.steady_state import Tournament
 
 
 class Recorder(Silent):

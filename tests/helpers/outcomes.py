@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tfsm.experiments.outcomes import Method, Outcome
+from tfsm.analysis.results import Method, Outcome
 
 
 def method(name: str, solved: Sequence[int], unsolved: int = 0, *, budget: int = 100, fitness: float = 0.0) -> Method:

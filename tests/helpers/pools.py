@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from tfsm.experiments.places.task import Desk, Message, Task
-from tfsm.experiments.places.where import Where
-from tfsm.experiments.places.worker import perform
+from tfsm.parallel.pool import Desk, Message, Task, Where
+from tfsm.parallel.worker import perform
 
 
 @dataclass

@@ -8,12 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from tests.helpers.engines import Recorder
-from tfsm.evolution.breeder import Breeder
+from tfsm.evolution.async_loop import Steady
+from tfsm.evolution.async_worker import Bred, Nursery, Order
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.events import Event
-from tfsm.evolution.nursery import Nursery
-from tfsm.evolution.orders import Bred, Order
-from tfsm.evolution.steady import Steady
+from tfsm.evolution.event_log import Event
+from tfsm.evolution.variation import Breeder
 
 
 def nursery_of(engine: Engine) -> Nursery:

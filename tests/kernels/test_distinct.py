@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tfsm.kernels.noise import distinct_integers, root_seed
+from tfsm.kernels.random import distinct_integers, root_seed
 
 
 def seeds(count: int) -> tf.Tensor:

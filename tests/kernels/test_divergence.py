@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.reference import measures
-from tfsm.kernels.divergence import divergence
+from tfsm.kernels.sensitivity import divergence
 
 ROWS = arrays(np.float64, (3, 4), elements=st.floats(-100, 100))
 

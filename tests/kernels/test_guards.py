@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reference import measures
-from tfsm.kernels.guards import bounded, clipped
+from tfsm.kernels.sensitivity import bounded, clipped
 
 POSITIVE = st.floats(1e-3, 1e3)
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from scipy import stats
 
 from tests.reference import threefry as twin
-from tfsm.kernels import noise
+from tfsm.kernels import random as noise
 
 # Random123's kat_vectors: key, counter, ciphertext.
 KNOWN = [

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from tests.kernels.test_sensitivity import Given, drawn, flat
 from tests.reference import measures
-from tfsm.kernels import probes as kernels
-from tfsm.kernels.noise import fold, root_seed
-from tfsm.kernels.probes import probed_rms, probed_sum
+from tfsm.kernels import sensitivity as kernels
+from tfsm.kernels.random import fold, root_seed
+from tfsm.kernels.sensitivity import probed_rms, probed_sum
 
 ESTIMATES = {"rms": (probed_rms, measures.rms_sensitivity), "sum": (probed_sum, measures.sum_sensitivity)}
 

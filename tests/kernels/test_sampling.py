@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from tfsm.kernels.noise import root_seed
-from tfsm.kernels.sampling import sample_experiences
+from tfsm.kernels.experience import sample_experiences
+from tfsm.kernels.random import root_seed
 
 
 def seeds(count: int) -> tf.Tensor:

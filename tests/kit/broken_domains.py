@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.kit.parts import Add
-from tfsm.contracts import Evaluation
+from tfsm.interfaces import Evaluation
 
 
 @cache

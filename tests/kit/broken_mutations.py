@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
-from tfsm.contracts import Child
-from tfsm.kernels.noise import gaussian
-from tfsm.testing.stand_ins import Noise
+from tfsm.interfaces import Child
+from tfsm.kernels.random import gaussian
+from tfsm.testing.check_runs import Noise
 
 
 @dataclass(frozen=True, kw_only=True)

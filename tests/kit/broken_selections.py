@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tests.kit.parts import GoodScheme
-from tfsm.contracts import Choice
+from tfsm.interfaces import Choice
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from typing_extensions import Doc
 
 from tests.kit.parts import SizeOptions
-from tfsm.testing.stand_ins import Noise
+from tfsm.testing.check_runs import Noise
 
 
 class NoCall:

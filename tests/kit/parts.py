@@ -10,11 +10,11 @@ import tensorflow as tf
 from annotated_types import Ge
 from typing_extensions import Doc
 
-from tfsm.contracts import Evaluation, Nest, Tensor
+from tfsm.interfaces import Evaluation, Nest, Tensor
 from tfsm.models.network import Network
-from tfsm.registry import Entry, Kind
-from tfsm.testing import Subject
-from tfsm.testing.stand_ins import Anybody, Noise
+from tfsm.plugins.registry import Entry, Kind
+from tfsm.testing.check_runs import Anybody, Noise
+from tfsm.testing.suite import Subject
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from tests.helpers.fake_distribution import FakeSite
 def pytest_in(site: FakeSite, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run pytest with tfsm's plugin and no other."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tfsm.testing.plugin", "-q", "--strict-markers", *arguments],
+        [sys.executable, "-m", "pytest", "-p", "tfsm.testing.pytest_plugin", "-q", "--strict-markers", *arguments],
         env=site.environ(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTHONDONTWRITEBYTECODE="1"),
         cwd=site.root,
         capture_output=True,

@@ -10,8 +10,7 @@ import pytest
 from tests.helpers.fake_distribution import Ended, FakeSite, registering
 from tfsm.errors import TfsmError
 from tfsm.plugins import load_plugins
-from tfsm.testing import find
-from tfsm.testing.given import subjects
+from tfsm.testing.suite import find, subjects
 
 LINES = {
     "right": ["plugins", "check", "deaf-ears", "--json"],
@@ -87,7 +86,7 @@ def test_options_go_to_the_part_that_has_them() -> None:
 def test_a_plugin_and_its_package_of_one_name_are_one_thing() -> None:
     found = find(load_plugins(), "tfsm-toy")
     assert [one.name for one in found.parts] == ["simple-easy", "simple-medium", "simple-washout"]
-    assert [one.module for one in found.plugins] == ["tfsm_toy"]
+    assert [one.module for one in found.plugins] == ["tfsm_domains.toy"]
 
 
 def test_a_new_package_is_announced_with_what_to_do_next(tmp_path: Path) -> None:

@@ -14,9 +14,8 @@ from tests.helpers.fake_distribution import FakeSite
 from tests.kit.running import pytest_in, ruff
 from tfsm.errors import TfsmError
 from tfsm.plugins import load_plugins
-from tfsm.registry import KINDS, Kind
-from tfsm.scaffold.names import names_for
-from tfsm.scaffold.write import write_package
+from tfsm.plugins.registry import KINDS, Kind
+from tfsm.plugins.scaffold import names_for, write_package
 
 
 def new(kind: Kind, folder: Path, name: str = "") -> Path:

@@ -13,16 +13,14 @@ from tests.kit import broken_selections as selections
 from tests.kit import broken_values as values
 from tests.kit.parts import Add, Ears, GoodNoise, GoodScheme, SizeOptions, subject
 from tfsm.plugins import PluginInfo
-from tfsm.registry import KINDS
-from tfsm.testing import Failed, Outcome, Subject, check, checks_for, outcomes
-from tfsm.testing.suite import CHECKS
-from tfsm.testing.trying import PluginSubject
+from tfsm.plugins.registry import KINDS
+from tfsm.testing.suite import CHECKS, Failed, Outcome, PluginSubject, Subject, check, checks_for, outcomes
 
 DEAR = ("lock_step:evolves_in_lock_step", "lock_step:changes_no_run")
 """Checks that evolve, of which each takes seconds."""
 
 
-def plugin(state: Any = "loaded", module: str = "tfsm_toy", hooks: int | None = 1) -> PluginSubject:
+def plugin(state: Any = "loaded", module: str = "tfsm_domains.toy", hooks: int | None = 1) -> PluginSubject:
     names = {kind: ("a",) if kind == "domain" else () for kind in KINDS}
     return PluginSubject(
         PluginInfo(name="p", distribution="d", version="1", state=state, reason="why", hooks=hooks, registers=names),
@@ -33,7 +31,7 @@ def plugin(state: Any = "loaded", module: str = "tfsm_toy", hooks: int | None = 
 CASES: list[tuple[str, str, Any, str]] = [
     ("plugin", "loads", plugin("broken"), "plugin 'p' (d 1) is broken: why"),
     ("plugin", "says its version of the interface", plugin(hooks=None), "write tfsm_hooks = 1 into it"),
-    ("plugin", "imports no tensorflow to be listed", plugin(module="tfsm_toy.simple"), "imports TensorFlow"),
+    ("plugin", "imports no tensorflow to be listed", plugin(module="tfsm_domains.toy.simple"), "imports TensorFlow"),
     ("mutation", "can be made", subject("mutation", values.NoCall), "NoCall has no method __call__"),
     ("domain", "can be made", subject("domain", values.NoCall), "no method network, evaluate, observe"),
     ("observer", "can be made", subject("observer", observers.Deaf), "Deaf hears nothing"),

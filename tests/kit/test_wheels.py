@@ -15,9 +15,8 @@ from tests.docs.markdown import ROOT
 from tests.docs.package import EXAMPLE
 from tests.helpers.fake_distribution import FakeSite
 from tfsm.plugins import load_plugins
-from tfsm.registry import KINDS
-from tfsm.scaffold.names import names_for
-from tfsm.scaffold.write import usage, write_package
+from tfsm.plugins.registry import KINDS
+from tfsm.plugins.scaffold import names_for, usage, write_package
 
 SMALL = ("--population", "6", "--evaluations", "12", "--quiet", "--json")
 

@@ -15,8 +15,8 @@ from tests.models.plain import all_variables, own_weights, run
 from tests.models.trials import LEAST, OPERATORS, Trial, as_rows, double, rows_of, some_weights
 from tests.reference import measures
 from tfsm.errors import TfsmError
-from tfsm.kernels.noise import split
-from tfsm.models.differentiable import check_differentiable
+from tfsm.kernels.random import split
+from tfsm.models.compatibility import check_differentiable
 
 SEEDS = np.array([[1, 2], [3, 4], [5, 6]], np.int32)
 

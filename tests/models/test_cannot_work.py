@@ -15,7 +15,7 @@ from keras import layers as kl
 from tests.models.architectures import CASES, N
 from tests.models.plain import drawn
 from tfsm.errors import TfsmError
-from tfsm.models.experience import as_inputs
+from tfsm.models.inputs import as_inputs
 from tfsm.models.network import Network
 
 

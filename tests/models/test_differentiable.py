@@ -12,7 +12,7 @@ from keras import layers as kl
 from tests.models.architectures import CASES
 from tests.models.plain import drawn
 from tfsm.errors import TfsmError
-from tfsm.models.differentiable import check_differentiable
+from tfsm.models.compatibility import check_differentiable
 from tfsm.models.network import Network
 
 

@@ -11,7 +11,7 @@ from keras import layers as kl
 from tests.models.architectures import CASES, subclassed
 from tests.models.plain import drawn
 from tfsm.errors import TfsmError
-from tfsm.models.experience import as_inputs
+from tfsm.models.inputs import as_inputs
 
 
 def dense(**inputs: Any) -> keras.Model:

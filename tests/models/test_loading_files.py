@@ -15,8 +15,9 @@ import pytest
 
 from tests.models.tampering import Config, refused, with_config, with_members, with_more, with_weights, without
 from tfsm.errors import TfsmError
+from tfsm.models import safe_loading as archive
+from tfsm.models import safe_loading as size
 from tfsm.models.loading import load_model
-from tfsm.models.untrusted import archive, size
 
 
 def lookup(kind: str, **config: Any) -> Callable[[list[Config]], object]:

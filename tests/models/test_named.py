@@ -12,8 +12,8 @@ from keras import layers as kl
 
 from tests.models.architectures import subclassed
 from tfsm.errors import TfsmError
-from tfsm.models.fitting import check_fits
-from tfsm.models.named import described, named_model
+from tfsm.models.compatibility import check_fits
+from tfsm.models.loading import described, named_model
 from tfsm.models.names import check_name, is_builder
 
 SOURCE = """

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from keras import layers as kl
 
-from tfsm.models.genome import flatten
-from tfsm.models.layers import DualBiasLSTMCell
-from tfsm.models.sections import Section, sections
+from tfsm.models.genome import Section, flatten, sections
+from tfsm.models.loading import DualBiasLSTMCell
 
 
 def inner(name: str) -> keras.Model:

@@ -11,9 +11,9 @@ import tensorflow as tf
 from keras import layers as kl
 
 import tfsm
-from tfsm.kernels.noise import gaussian, root_seed
-from tfsm.models import patterns
-from tfsm.models.selecting import network_of
+from tfsm.kernels.random import gaussian, root_seed
+from tfsm.models import names as patterns
+from tfsm.models.network import network_of
 
 X = np.random.default_rng(0).standard_normal((6, 5)).astype(np.float32)
 

@@ -13,7 +13,7 @@ from keras import layers as kl
 from tests.models.plain import drawn, genomes_of
 from tests.models.test_times import pixels
 from tfsm.errors import TfsmError
-from tfsm.models.layers import DualBiasLSTMCell
+from tfsm.models.loading import DualBiasLSTMCell
 from tfsm.models.network import Network
 
 T, B = 5, 3

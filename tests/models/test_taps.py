@@ -11,7 +11,7 @@ from keras import layers as kl
 from tests.models.architectures import CASES, N
 from tests.models.plain import drawn, genomes_of
 from tfsm.kernels.sensitivity import abs_sensitivity
-from tfsm.models import taps
+from tfsm.models import per_example_gradients as taps
 from tfsm.models.network import Network
 
 # A stateful layer takes no copies, whole batches only; a staircase has no gradients to compare.

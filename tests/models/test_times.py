@@ -11,9 +11,8 @@ import tensorflow as tf
 from keras import layers as kl
 
 from tests.models.plain import drawn, genomes_of, run
-from tfsm.contracts import Tensor
-from tfsm.kernels.frames import Frames, dense
-from tfsm.kernels.sampling import sample_experiences
+from tfsm.interfaces import Tensor
+from tfsm.kernels.experience import Frames, dense, sample_experiences
 from tfsm.kernels.sensitivity import abs_sensitivity, second_order_sensitivity, sum_sensitivity
 from tfsm.models.network import Network
 

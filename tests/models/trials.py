@@ -14,13 +14,11 @@ import tensorflow as tf
 from tests.models.architectures import Case
 from tests.models.architectures.case import policy
 from tests.models.plain import genomes_of, run, stateful_layers
-from tfsm.contracts import Child, Tensor
+from tfsm.interfaces import Child, Tensor
 from tfsm.models.network import Network
-from tfsm_mutations.control import Control
-from tfsm_mutations.gradient_abs import SafeMutationAbs
-from tfsm_mutations.gradient_sum import SafeMutationSum
-from tfsm_mutations.rescale import SafeMutationRescale
-from tfsm_mutations.second_order import SafeMutationSecondOrder
+from tfsm_plugins.mutations.gaussian import Control
+from tfsm_plugins.mutations.gradient import SafeMutationAbs, SafeMutationSecondOrder, SafeMutationSum
+from tfsm_plugins.mutations.rescale import SafeMutationRescale
 
 LEAST = 1e-4
 """Stands in for sensitivities that are zero, or would be but for rounding: those of a bias that softmax takes out."""

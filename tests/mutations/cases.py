@@ -15,11 +15,11 @@ from keras import layers as kl
 from tests.reference import forward as ref
 from tests.reference import measures
 from tests.reference import threefry as twin
-from tfsm.evolution.mapping import mutated
-from tfsm.experiments.parts import build_part
-from tfsm.kernels.noise import root_seed
+from tfsm.evolution.variation import mutated
+from tfsm.kernels.random import root_seed
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
+from tfsm.plugins.registry import build_part
 
 I = 5  # noqa: E741
 GRADIENT = ("sm-g-sum", "sm-g-abs", "sm-g-so", "sm-g-rms")

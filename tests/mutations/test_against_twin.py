@@ -8,7 +8,7 @@ import tensorflow as tf
 from tests.mutations.cases import GRADIENT, SPECS, case, children, noise_of, sensitivity
 from tests.reference import measures
 from tests.reference.threefry import gaussian
-from tfsm.kernels.noise import root_seed
+from tfsm.kernels.random import root_seed
 from tfsm.kernels.sensitivity import hessian_product
 from tfsm.models.network import Network
 

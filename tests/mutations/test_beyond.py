@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from tests.mutations.cases import case, children, noise_of, operator
 from tests.reference import measures
-from tfsm.kernels.divergence import divergence
-from tfsm.kernels.noise import root_seed
+from tfsm.kernels.random import root_seed
+from tfsm.kernels.sensitivity import divergence
 
 RESCALED = ("sm-g-sum+r", "sm-g-abs+r", "sm-g-so+r", "sm-g-rms+r")
 NETWORKS = ("dense", "simple-rnn", "conv2d")

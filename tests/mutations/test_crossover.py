@@ -10,8 +10,8 @@ import tfsm
 from tests.helpers.engines import evolve, make_engine
 from tests.mutations.cases import case, operator
 from tfsm.errors import TfsmError
-from tfsm.evolution.mapping import Mates, mutated
-from tfsm.kernels.noise import root_seed
+from tfsm.evolution.variation import Mates, mutated
+from tfsm.kernels.random import root_seed
 
 OF = case("dense")
 MATE = OF.genome + np.random.default_rng(8).standard_normal(OF.genome.shape)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.mutations.cases import GRADIENT, case, children, noise_of, operator
 from tests.mutations.test_closed_forms import simple
 from tests.reference import measures
-from tfsm.kernels.noise import root_seed
+from tfsm.kernels.random import root_seed
 from tfsm.models.network import Network
 
 ONE = tf.constant([[[1.0, 1.0]]])

@@ -10,8 +10,8 @@ import tensorflow as tf
 from keras import layers as kl
 
 from tests.mutations.cases import GRADIENT, operator
-from tfsm.evolution.mapping import mutated
-from tfsm.kernels.noise import root_seed
+from tfsm.evolution.variation import mutated
+from tfsm.kernels.random import root_seed
 from tfsm.models.network import Network
 
 EXPERIENCES = 3

@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 
 import tfsm
-from tfsm.evolution.records import Experiment
-from tfsm.models.sections import Section
-from tfsm_observers.tensorboard import TensorBoard
+from tfsm.evolution.observers import Experiment
+from tfsm.models.genome import Section
+from tfsm_plugins.observers.tensorboard import TensorBoard
 
 pytest.importorskip("tensorboard")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tfsm.rollouts.film import PictureFilm
+from tfsm.render.video import PictureFilm
 
 
 def film(height: int, width: int, count: int) -> PictureFilm:

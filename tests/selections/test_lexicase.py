@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.selections.views import scheme, seeds, view
-from tfsm.kernels.noise import split, uniform
+from tfsm.kernels.random import split, uniform
 
 
 def survivors(cases: np.ndarray, order: np.ndarray, slack: np.ndarray) -> set[int]:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.selections.views import around, child, entered, scheme, seeds, view
 from tfsm.errors import TfsmError
-from tfsm_selections.cells import centers, sides
+from tfsm_plugins.selections.map_elites import centers, sides
 
 UNIT = ((0.0, 1.0), (0.0, 1.0))
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsm.contracts import Newcomer, Population, Surroundings
-from tfsm.experiments.parts import build_part
-from tfsm.kernels.noise import fold, root_seed
+from tfsm.interfaces import Newcomer, Population, Surroundings
+from tfsm.kernels.random import fold, root_seed
 from tfsm.plugins import load_plugins
+from tfsm.plugins.registry import build_part
 
 
 def scheme(name: str, **options: Any) -> Any:

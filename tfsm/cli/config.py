@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from tfsm.cli.complete import complete_parts
-from tfsm.cli.console import out, print_json
-from tfsm.cli.context import DisablePlugin, context
+from tfsm.cli.common import DisablePlugin, complete_parts, context, out, print_json
 from tfsm.errors import TfsmError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tfsm.experiments.settings import General, Resolved
+    from tfsm.settings import General, Resolved
+
 
 app = typer.Typer(
     help="Show the settings in force, and where each comes from.", no_args_is_help=True, rich_markup_mode=None
@@ -61,7 +60,7 @@ def show(
     disable_plugin: DisablePlugin = None,
 ) -> None:
     """Show settings and where each comes from."""
-    from tfsm.experiments.settings import config_paths, resolve, resolve_general
+    from tfsm.settings import config_paths, resolve, resolve_general
 
     plugins = context(ctx, disable_plugin).plugins()
     paths = config_paths(config)
@@ -79,7 +78,7 @@ def show(
 @app.command()
 def path(config: Config = None) -> None:
     """Print the files that are read, one a line; a later one wins over an earlier."""
-    from tfsm.experiments.settings import config_paths
+    from tfsm.settings import config_paths
 
     for file in config_paths(config):
         print(file)

@@ -10,19 +10,17 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from tfsm import __version__
-from tfsm.cli import config, parts, plugins, runs
-from tfsm.cli.compare import compare
-from tfsm.cli.console import say
-from tfsm.cli.context import Context, DisablePlugin
-from tfsm.cli.doctor import doctor
-from tfsm.cli.mutate import mutate
+from tfsm.cli import config, plugins
+from tfsm.cli import inspect as runs
+from tfsm.cli import plugins as parts
+from tfsm.cli.common import Context, DisablePlugin, say
+from tfsm.cli.inspect import doctor
+from tfsm.cli.model import mutate, sensitivity
 from tfsm.cli.replay import replay
-from tfsm.cli.report import report
+from tfsm.cli.report import report, robustness
 from tfsm.cli.reproduce import reproduce
-from tfsm.cli.robustness import robustness
 from tfsm.cli.run import run
-from tfsm.cli.sensitivity import sensitivity
-from tfsm.cli.sweep import sweep
+from tfsm.cli.studies import compare, sweep
 from tfsm.errors import TfsmError
 
 USER_ERROR: Final = 2

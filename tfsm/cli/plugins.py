@@ -1,18 +1,142 @@
-"""`tfsm plugins`: what is installed and what became of it, whether it is right, and a package to begin with."""
+"""Plugins, mutations, domains, ..."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tfsm.cli.console import out, print_json
-from tfsm.cli.context import DisablePlugin, context
-from tfsm.cli.plugins_check import check
-from tfsm.cli.plugins_new import new
+from tfsm.cli.common import DisablePlugin, complete_parts, context, out, print_json
+from tfsm.errors import TfsmError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from tfsm.plugins import PluginInfo
+    from tfsm.plugins.options import Option
+    from tfsm.plugins.registry import Entry, Kind
+    from tfsm.testing.suite import Outcome, PluginSubject, Subject
+
+
+def check(
+    ctx: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="A part, a plugin or a package; mutation:NAME, plugin:NAME or package:NAME where that is not clear.",
+        ),
+    ],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Set an option of the part; PART.KEY=VALUE for one of several."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    disable_plugin: DisablePlugin = None,
+) -> None:
+    """Check that parts do what every operator, domain, selection scheme or observer must; exits with 1 if not."""
+    from tfsm.testing.suite import find
+
+    plugins = context(ctx, disable_plugin).plugins()
+    found = find(plugins, name)
+    from tfsm.utils.tf_startup import import_quietly
+
+    import_quietly()
+    from tfsm.testing.suite import subjects
+
+    parts = subjects(found.parts, set_ or ())
+    if not found.plugins:
+        _require_options(parts)
+    outcomes: list[Outcome] = []
+    for group in _groups([*found.plugins, *parts]):
+        outcomes += group
+        if not json:
+            _print(group)
+    if json:
+        print_json(outcomes)
+    else:
+        _summarise(outcomes)
+    raise typer.Exit(any(outcome.state == "failed" for outcome in outcomes))
+
+
+def _require_options(parts: Sequence[Subject]) -> None:
+    from tfsm.testing.check_common import lacking
+
+    for part in parts:
+        if missing := lacking(part):
+            ways = " ".join(f"--set {name}=VALUE" for name in missing)
+            raise TfsmError(f"{part.name} has options without a default: give {ways}")
+
+
+def _groups(subjects: Sequence[Subject | PluginSubject]) -> Iterator[list[Outcome]]:
+    """Check one after another; among several, a part that needs options is left out and said to be."""
+    from tfsm.testing.check_common import lacking
+    from tfsm.testing.suite import Outcome, Subject, outcomes
+
+    for subject in subjects:
+        missing = lacking(subject) if isinstance(subject, Subject) else []
+        if missing:
+            part = subject.name.partition(":")[2]
+            ways = " ".join(f"--set {part}.{name}=VALUE" for name in missing)
+            yield [Outcome(subject.name, "all checks", "skipped", "it has options without a default", f"give {ways}")]
+        else:
+            yield list(outcomes(subject))
+
+
+def _print(outcomes: Sequence[Outcome]) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    console = out()
+    console.print(Text(outcomes[0].subject, style="bold"))
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for no_wrap in (True, True, False):
+        table.add_column(no_wrap=no_wrap, overflow="fold")
+    colours = {"ok": "green", "failed": "red", "skipped": "yellow"}
+    for outcome in outcomes:
+        said = f"{outcome.found} -> {outcome.advice}" if outcome.advice else outcome.found
+        table.add_row(Text(outcome.state, style=colours[outcome.state]), outcome.check, said)
+    console.print(Padding(table, (0, 0, 1, 2), expand=False))
+
+
+def _summarise(outcomes: Sequence[Outcome]) -> None:
+    failed, skipped = (sum(outcome.state == state for outcome in outcomes) for state in ("failed", "skipped"))
+    counted = f"{failed} of {len(outcomes)} checks failed" if failed else f"all {len(outcomes) - skipped} checks passed"
+    out().print(f"{counted}, {skipped} skipped" if skipped else counted)
+
+
+def new(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What users shall type, such as my-noise.")],
+    kind: Annotated[str, typer.Option(metavar="KIND", help="mutation, domain, selection or observer.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A new directory for it.  [default: tfsm-NAME]")
+    ] = None,
+    disable_plugin: DisablePlugin = None,
+) -> None:
+    """Write a package with a part that works, its tests and all that is needed to install and publish it."""
+    from tfsm.plugins.scaffold import names_for, package_files, usage, write_package
+
+    names = names_for(name, kind)
+    directory = write_package(names, context(ctx, disable_plugin).plugins(), out)
+    print(f"{directory} has the package {names.package}, with a {kind} named {names.part!r}:")
+    for path in package_files(names):
+        print(f"  {path}")
+    print("\nwhat to do next:")
+    for command in (
+        f"cd {directory}",
+        "pip install --editable '.[test]'",
+        "pytest",
+        f"tfsm plugins check {names.kind}:{names.part}",
+        usage(names),
+    ):
+        print(f"  {command}")
+
 
 app = typer.Typer(
     help="Show the installed plugins, check them, or begin a new one.", no_args_is_help=True, rich_markup_mode=None
@@ -56,3 +180,129 @@ def _print_table(infos: tuple[PluginInfo, ...]) -> None:
         state = Text(info.state, style=colours[info.state])
         table.add_row(info.name, info.source, state, info.reason or registers or "nothing")
     out().print(table if infos else "no plugins are installed")
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _name(kind: Kind) -> Any:
+    return typer.Argument(metavar="[NAME]", help="Show only this one.", autocompletion=complete_parts(kind))
+
+
+def mutations(
+    ctx: typer.Context,
+    name: Annotated[str | None, _name("mutation")] = None,
+    json: Json = False,
+    disable_plugin: DisablePlugin = None,
+) -> None:
+    """List the mutation operators with their options."""
+    _show(ctx, "mutation", name, json, disable_plugin)
+
+
+def domains(
+    ctx: typer.Context,
+    name: Annotated[str | None, _name("domain")] = None,
+    json: Json = False,
+    disable_plugin: DisablePlugin = None,
+) -> None:
+    """List the domains with their options."""
+    _show(ctx, "domain", name, json, disable_plugin)
+
+
+def selections(
+    ctx: typer.Context,
+    name: Annotated[str | None, _name("selection")] = None,
+    json: Json = False,
+    disable_plugin: DisablePlugin = None,
+) -> None:
+    """List the selection schemes with their options."""
+    _show(ctx, "selection", name, json, disable_plugin)
+
+
+def observers(
+    ctx: typer.Context,
+    name: Annotated[str | None, _name("observer")] = None,
+    json: Json = False,
+    disable_plugin: DisablePlugin = None,
+) -> None:
+    """List the observers with their options."""
+    _show(ctx, "observer", name, json, disable_plugin)
+
+
+def _show(ctx: typer.Context, kind: Kind, name: str | None, json: bool, disable_plugin: list[str] | None) -> None:
+    parts = context(ctx, disable_plugin).plugins().parts(kind)
+    entries = tuple(parts.values()) if name is None else (parts[name],)
+    if json:
+        print_json([_as_json(entry) for entry in entries])
+    elif entries:
+        _print_parts(entries)
+    else:
+        out().print(f"no {kind}s are registered")
+
+
+def _options(entry: Entry) -> tuple[Option, ...]:
+    from tfsm.plugins.options import describe
+
+    return describe(entry.options) if entry.options else ()
+
+
+def _as_json(entry: Entry) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "description": entry.description,
+        "target": entry.target,
+        "plugin": entry.plugin,
+        "distribution": entry.distribution,
+        "options": [
+            {
+                "name": option.name,
+                "type": option.type,
+                "constraints": option.constraints,
+                "default": None if option.required else option.default,
+                "required": option.required,
+                "help": option.help,
+            }
+            for option in _options(entry)
+        ],
+    }
+
+
+def _print_parts(entries: Iterable[Entry]) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = out()
+    for number, entry in enumerate(entries):
+        if number:
+            console.print()
+        console.print(Text(entry.name, style="bold"))
+        if entry.description:
+            console.print(Padding(entry.description, (0, 0, 0, 2), expand=False))
+        if options := _options(entry):
+            console.print(Padding(_table(options), (0, 0, 0, 4), expand=False))
+
+
+def _table(options: tuple[Option, ...]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    table.add_column()
+    for option in options:
+        default = "required" if option.required else f"default {_shown(option.default)}"
+        table.add_row(option.name, _typed(option), f"{option.help} [{default}]".strip())
+    return table
+
+
+def _typed(option: Option) -> str:
+    # "float or none > 0" would read as if none had to be positive.
+    separator = ", " if " or " in option.type else " "
+    return f"{option.type}{separator}{option.constraints}" if option.constraints else option.type
+
+
+def _shown(value: object) -> str:
+    """Spell a default as one would type it."""
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
+    return ",".join(map(_shown, value)) if isinstance(value, list | tuple) else str(value)

@@ -9,11 +9,12 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from tfsm.cli.console import err, say
+from tfsm.cli.common import err, say
 
 if TYPE_CHECKING:
-    from tfsm.evolution.records import Progress, RunResult, Snapshot
-    from tfsm.experiments.settings import Settings
+    from tfsm.evolution.observers import Progress, RunResult, Snapshot
+    from tfsm.settings import Settings
+
 
 LINE_SECONDS = 10.0
 

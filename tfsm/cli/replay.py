@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfsm.cli.arguments import Trust
-from tfsm.cli.complete import complete_parts
+from tfsm.cli.common import DisablePlugin, Trust, complete_parts, context, out, print_json
 from tfsm.cli.config import Config
-from tfsm.cli.console import out, print_json
-from tfsm.cli.context import DisablePlugin, context
 from tfsm.errors import TfsmError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from tfsm.experiments.replay import Replay
+    from tfsm.render.replay import Replay
 
 
 def replay(
@@ -63,14 +60,14 @@ def replay(
     for name in names:
         plugins.mutations[name]  # an unknown name is cheaper to find before TensorFlow is imported
     if save is not None:
-        from tfsm.experiments.film import check_ending
+        from tfsm.render.video import check_ending
 
         check_ending(save)
 
-    from tfsm.cli.tensorflow import import_quietly
+    from tfsm.utils.tf_startup import import_quietly
 
     import_quietly()
-    from tfsm.experiments import replay as past
+    from tfsm.render import replay as past
 
     title = f"{directory}"
     if population:
@@ -96,11 +93,11 @@ def replay(
 
 def _show(found: Replay, save: Path | None, title: str) -> None:
     if save is None:
-        from tfsm.experiments.window import show
+        from tfsm.render.video import show
 
         show(found.film, title)
         return
-    from tfsm.experiments.film import save_film
+    from tfsm.render.video import save_film
 
     with _Drawing() as drawing:
         save_film(found.film, save, progress=drawing.told)
@@ -108,8 +105,7 @@ def _show(found: Replay, save: Path | None, title: str) -> None:
 
 
 def _show_picture(picture: np.ndarray, save: Path | None, title: str) -> None:
-    from tfsm.experiments.film import save_picture
-    from tfsm.experiments.window import show_picture
+    from tfsm.render.video import save_picture, show_picture
 
     if save is None:
         show_picture(picture, title)

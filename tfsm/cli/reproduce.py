@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tfsm.cli.arguments import Json, Quiet, Seed, Sets
-from tfsm.cli.console import out as console
-from tfsm.cli.console import print_json, say
-from tfsm.cli.context import DisablePlugin, context
-from tfsm.cli.robustness import FOLDER
+from tfsm.cli.common import DisablePlugin, Json, Quiet, Seed, Sets, context, print_json, say
+from tfsm.cli.common import out as console
+from tfsm.cli.report import FOLDER
 from tfsm.cli.studies import INTERRUPTED, settings_of, study
 from tfsm.errors import TfsmError, UnknownNameError
 
 if TYPE_CHECKING:
-    from tfsm.experiments.reproduce.catalog import Figure
-    from tfsm.experiments.reproduce.summary import Reproduction
-    from tfsm.experiments.retention import Robustness
+    from tfsm.analysis.reproduce import Figure, Reproduction
+    from tfsm.analysis.robustness import Robustness
     from tfsm.plugins import Plugins
+
 
 NAMES = ("simple", "parity", "robustness", "hard-maze", "large-scale", "topdown", "first-person")
 
@@ -52,7 +50,7 @@ def reproduce(
 
     Interrupted, it goes on where it stopped if it is given the same --out again.
     """
-    from tfsm.experiments.reproduce.catalog import FIGURES
+    from tfsm.analysis.reproduce import FIGURES
 
     if figure not in FIGURES:
         raise UnknownNameError("result", figure, FIGURES)
@@ -63,14 +61,14 @@ def reproduce(
     # Whatever can be wrong is found before TensorFlow starts.
     experiments = {domain: _experiments(plugins, domain, wanted, scale, seed, set_ or []) for domain in wanted.domains}
 
-    from tfsm.cli.tensorflow import import_quietly
+    from tfsm.utils.tf_startup import import_quietly
 
     import_quietly()
-    from tfsm.experiments.collect import collect
-    from tfsm.experiments.directory import claim
-    from tfsm.experiments.reproduce.claims import Evidence
-    from tfsm.experiments.reproduce.summary import FOLDER as SUMMARY
-    from tfsm.experiments.reproduce.summary import Reproduction
+    from tfsm.analysis.claims import Evidence
+    from tfsm.analysis.reproduce import FOLDER as SUMMARY
+    from tfsm.analysis.reproduce import Reproduction
+    from tfsm.analysis.results import collect
+    from tfsm.runs.directory import claim
 
     base = out if out is not None and out.is_dir() else claim(out, f"reproduce-{figure}")
     studies = {}
@@ -107,8 +105,7 @@ def _experiments(
 
 
 def _perturbed(plugins: Plugins, directory: Path, mutations: tuple[str, ...], scale: float) -> Robustness:
-    from tfsm.experiments.retention import FILE, save
-    from tfsm.experiments.robustness import robustness
+    from tfsm.analysis.robustness import FILE, robustness, save
 
     say("perturbing solutions")
     found = robustness(
@@ -127,17 +124,16 @@ def _perturbed(plugins: Plugins, directory: Path, mutations: tuple[str, ...], sc
 def _draw(folder: Path, base: Path, found: Reproduction, *, at: int | None) -> None:
     """Save figures and the page where they can be drawn; the numbers are worth having without them."""
     from tfsm.cli.report import findings_of
-    from tfsm.extras import optional
+    from tfsm.utils.optional import optional
 
     try:
         optional("matplotlib", extra="plot", purpose="the figures")
     except TfsmError as error:
         say(f"no figures: {error}")
         return
-    from tfsm.experiments.report.figures import save_figures
-    from tfsm.experiments.report.figures.robustness import save_robustness
-    from tfsm.experiments.report.page import page
-    from tfsm.experiments.report.write import write
+    from tfsm.report.document import write
+    from tfsm.report.html import page
+    from tfsm.report.plots import save_figures, save_robustness
 
     if found.evidence.robustness is not None:
         save_robustness(folder, found.evidence.robustness)
@@ -152,7 +148,7 @@ def _draw(folder: Path, base: Path, found: Reproduction, *, at: int | None) -> N
 def _print(found: Reproduction) -> None:
     from rich.table import Table
 
-    from tfsm.experiments.reproduce.summary import WORDS
+    from tfsm.analysis.reproduce import WORDS
 
     screen = console()
     screen.print(f"{found.figure.title}\n")

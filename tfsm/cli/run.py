@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tfsm.cli.arguments import (
+from tfsm.cli.common import (
     Address,
     Backend,
     CheckpointEvery,
+    DisablePlugin,
     Evaluations,
     EvaluationTimeout,
     Grain,
@@ -27,17 +28,20 @@ from tfsm.cli.arguments import (
     Sets,
     Trust,
     Workers,
+    complete_parts,
+    context,
+    out,
+    print_json,
+    say,
 )
-from tfsm.cli.complete import complete_parts
 from tfsm.cli.config import Config
-from tfsm.cli.console import out, print_json, say
-from tfsm.cli.context import DisablePlugin, context
 from tfsm.errors import TfsmError
 
 if TYPE_CHECKING:
-    from tfsm.experiments.result import Result
-    from tfsm.experiments.settings import Resolved
     from tfsm.plugins import Plugins
+    from tfsm.runs.result import Result
+    from tfsm.settings import Resolved
+
 
 INTERRUPTED = 130
 
@@ -102,8 +106,8 @@ def run(
     disable_plugin: DisablePlugin = None,
 ) -> None:
     """Evolve networks for a domain with a mutation operator."""
-    from tfsm.experiments.places.where import where, where_before
-    from tfsm.experiments.record import read_record
+    from tfsm.parallel.pool import where, where_before
+    from tfsm.runs.records import read_record
 
     if order is not None and grain not in (None, "children"):
         raise TfsmError(f"--order {order}: only --grain children has an order, and this is --grain {grain}")
@@ -134,13 +138,13 @@ def run(
     else:
         resolved = _resolved(plugins, domain, mutation, overrides, set_ or [], config)
 
-    from tfsm.cli.interrupt import Interrupt
+    from tfsm.cli.common import Interrupt
     from tfsm.cli.progress import progress_of
-    from tfsm.cli.tensorflow import import_quietly
+    from tfsm.utils.tf_startup import import_quietly
 
     with Interrupt() as interrupt, progress_of(resolved.settings, quiet=quiet) as progress:
         import_quietly()
-        from tfsm.experiments.run import run_experiment
+        from tfsm.runs.runner import run_experiment
 
         result = run_experiment(
             plugins,
@@ -175,8 +179,8 @@ def _resolved(
         missing = "a DOMAIN, such as parity" if domain is None else "--mutation, such as --mutation sm-g-sum"
         raise TfsmError(f"tfsm run needs {missing}; or --resume DIR, to go on with a run directory")
     # Cheap checks come before TensorFlow is imported, which takes seconds.
-    from tfsm.cli.tensorflow import import_for
-    from tfsm.experiments.settings import resolve
+    from tfsm.cli.common import import_for
+    from tfsm.settings import resolve
 
     watching = [plugins.observers[name] for name in overrides["observers"] or ()]
     import_for(plugins.domains[domain], plugins.mutations[mutation], *watching)
@@ -186,13 +190,13 @@ def _resolved(
 def _reopened(plugins: Plugins, directory: Path, overrides: dict[str, Any], also: list[str]) -> Resolved:
     if also:
         raise TfsmError(f"--resume: goes on with {directory} as it is, so {', '.join(also)} cannot be given with it")
-    from tfsm.experiments.resume import reopened
+    from tfsm.runs.resume import reopened
 
     return reopened(plugins, directory, overrides)
 
 
 def _is_complete(directory: Path, resolved: Resolved) -> bool:
-    from tfsm.experiments.record import read_record
+    from tfsm.runs.records import read_record
 
     record, wanted = read_record(directory), resolved.settings
     before = record["settings"]

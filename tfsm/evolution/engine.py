@@ -1,29 +1,226 @@
-"""The compiled step: select, mutate, evaluate, replace, in as many runs at once as there are lanes."""
+"""The compiled step: select, mutate, evaluate, admit, record."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import tensorflow as tf
 
-from tfsm.contracts import Child, Domain, Mapped, Mutation, Population, Selection, Surveying, Tensor
 from tfsm.errors import TfsmError
-from tfsm.evolution.adapting import Adaptation
-from tfsm.evolution.breeder import Breeder
-from tfsm.evolution.breeding import Brood, Couple, Drawn, Match, Offspring
-from tfsm.evolution.care import Care
-from tfsm.evolution.initial import Initial
-from tfsm.evolution.mapping import recombines
-from tfsm.evolution.plan import Plan
-from tfsm.evolution.probing import Probe
-from tfsm.evolution.reuse import Reuse, can_reuse
-from tfsm.evolution.selecting import Selector
-from tfsm.evolution.settling import Settler
+from tfsm.evolution.compile_plan import Plan, Traced
+from tfsm.evolution.divergence_probe import Probe
+from tfsm.evolution.evaluation import Care
+from tfsm.evolution.initialization import Initial
+from tfsm.evolution.selection import Selector
 from tfsm.evolution.state import TALLIES, State
-from tfsm.evolution.traced import Traced
-from tfsm.kernels.noise import fold
+from tfsm.evolution.variation import (
+    Adaptation,
+    Breeder,
+    Brood,
+    Couple,
+    Drawn,
+    Match,
+    Offspring,
+    Reuse,
+    can_reuse,
+    recombines,
+)
+from tfsm.interfaces import (
+    Admission,
+    Child,
+    Domain,
+    Evaluation,
+    Mapped,
+    Mutation,
+    Newcomer,
+    Population,
+    Selection,
+    Surveying,
+    Tensor,
+)
+from tfsm.kernels.random import fold
 from tfsm.models.network import Network
+
+
+def tally(
+    state: State, lanes: Tensor, live: Tensor, fitness: Tensor, parents: Tensor, diagnostics: Mapping[str, Tensor]
+) -> None:
+    """Count children for the log.
+
+    Args:
+        state: where.
+        lanes: of the runs, `[W]`.
+        live: which of them count, `[W]`.
+        fitness: the children's, `[W]`.
+        parents: their parents', `[W]`.
+        diagnostics: what else is counted, `[W]` each.
+    """
+    marks = {
+        "children": tf.ones_like(live),
+        "better": fitness > parents,
+        "neutral": tf.equal(fitness, parents),
+        "broken": fitness <= state.baseline.sparse_read(lanes),
+        **diagnostics,
+    }
+    with after(fitness):
+        for name, mark in marks.items():
+            counted = tf.where(live, tf.cast(mark, tf.float32), 0.0)
+            state.tallies[name].scatter_nd_add(lanes[:, None], counted)
+
+
+def record(
+    state: State,
+    lanes: Tensor,
+    live: Tensor,
+    admission: Admission,
+    genomes: Tensor,
+    found: Evaluation,
+    strength: Tensor | None = None,
+) -> None:
+    """Let individuals in, and note who is best, who solved the task, and that there was one evaluation more.
+
+    Args:
+        state: where.
+        lanes: of the runs, `[W]`.
+        live: which of them count, `[W]`.
+        admission: who enters, and where.
+        genomes: the individuals, `[W, P]`.
+        found: what was found of them.
+        strength: how many times the intensity they were made with, `[W]`; 1 if None.
+    """
+    with after(found.fitness):
+        _record(state, lanes, live, admission, genomes, found, strength)
+
+
+def _record(
+    state: State,
+    lanes: Tensor,
+    live: Tensor,
+    admission: Admission,
+    genomes: Tensor,
+    found: Evaluation,
+    strength: Tensor | None,
+) -> None:
+    entering = _only(live & admission.enters)
+    places = entering(lanes), entering(admission.slot)
+    state.replace(*places, entering(genomes), tf.nest.map_structure(entering, found))
+    if strength is not None:
+        state.strength.scatter_nd_update(tf.stack(places, axis=-1), entering(strength))
+    living = _only(live)
+    tf.nest.map_structure(
+        lambda v, new: v.scatter_nd_update(living(lanes)[:, None], living(new)), state.memory, admission.memory
+    )
+    finite = tf.math.is_finite(found.fitness)
+    solves = live & found.solved & finite
+    before = state.solved.sparse_read(lanes)
+    best = state.best_fitness.sparse_read(lanes)
+    better = live & finite & (found.fitness > best)
+    # Whoever first solves is the champion, whatever its fitness, until a better one does.
+    leading = _only((solves & ~before) | (better & (solves | ~before)))
+    state.champion.scatter_nd_update(leading(lanes)[:, None], leading(genomes))
+    state.champion_fitness.scatter_nd_update(leading(lanes)[:, None], leading(found.fitness))
+    improving = _only(better)
+    state.best_fitness.scatter_nd_update(improving(lanes)[:, None], improving(found.fitness))
+    solving = _only(solves & ~before)(lanes)
+    state.solved.scatter_nd_update(solving[:, None], tf.ones_like(solving, tf.bool))
+    state.evaluations.scatter_nd_add(lanes[:, None], tf.cast(live, tf.int32))
+    state.solved_at.scatter_nd_update(solving[:, None], state.evaluations.sparse_read(solving))
+
+
+def after(fitness: Tensor) -> AbstractContextManager[None]:
+    """Do what follows only if there was an evaluation: where it fails, nothing may look as if there had been one."""
+    return tf.control_dependencies([fitness])
+
+
+def _only(mask: Tensor) -> Callable[[Tensor], Tensor]:
+    where = tf.where(mask)[:, 0]
+    return lambda x: tf.gather(x, where)
+
+
+class Settler:
+    """Lets individuals into the populations or not, and writes down what there is to know of them.
+
+    Args:
+        state: the populations.
+        selector: who lets them in.
+        breeder: who made them.
+    """
+
+    def __init__(self, state: State, selector: Selector, breeder: Breeder) -> None:
+        self._state, self._breeder = state, breeder
+        # What a scheme that surveys does are many tiny operations; the others compare two numbers.
+        self._admit, self._welcome = (
+            tf.function(function, jit_compile=True) if selector.surveys else function
+            for function in (selector.admit, selector.begin)
+        )
+
+    def first(
+        self,
+        lanes: Tensor,
+        live: Tensor,
+        number: Tensor,
+        view: Population,
+        seed: Tensor,
+        genomes: Tensor,
+        found: Evaluation,
+    ) -> None:
+        """Settle first individuals.
+
+        Args:
+            lanes: of the runs, `[W]`, each there once.
+            live: which of them count, `[W]`.
+            number: the individuals', `[W]`.
+            view: the populations.
+            seed: those by which they were evaluated, `[W, 2]`.
+            genomes: `[W, P]`.
+            found: what was found of them.
+        """
+        found = found._replace(fitness=_worst_if_broken(found.fitness))
+        admission = self._welcome(view, _newcomer(found, number % self._state.population), seed)
+        record(self._state, lanes, live, admission, genomes, found)
+
+    def children(
+        self, lanes: Tensor, live: Tensor, view: Population, drawn: Drawn, children: Offspring, found: Evaluation
+    ) -> None:
+        """Settle children.
+
+        Args:
+            lanes: of the runs, `[W]`, each there once.
+            live: which of them count, `[W]`.
+            view: the populations.
+            drawn: whose places they may take.
+            children: the children.
+            found: what was found of them.
+        """
+        found = found._replace(fitness=_worst_if_broken(found.fitness))
+        admission = self._admit(view, _newcomer(found, drawn.replaced), drawn.evaluate_seed)
+        marks = dict(children.diagnostics)
+        if self._breeder.adaptation.on:
+            marks["intensity"] = tf.cast(self._breeder.intensity, tf.float32) * children.strength
+        tally(self._state, lanes, live, found.fitness, children.rivals, marks)
+        if self._breeder.adaptation.mode == "divergence":
+            with after(found.fitness):
+                self._correct(lanes, live & ~(children.moved < 0), children)
+        record(self._state, lanes, live, admission, children.genomes, found, children.strength)
+
+    def _correct(self, lanes: Tensor, live: Tensor, children: Offspring) -> None:
+        """Bring the next children nearer to the wanted divergence."""
+        corrected = self._breeder.corrected(children.strength, children.moved)
+        where = tf.where(live)[:, 0]
+        self._state.control.scatter_nd_update(tf.gather(lanes, where)[:, None], tf.gather(corrected, where))
+
+
+def _worst_if_broken(fitness: Tensor) -> Tensor:
+    return tf.where(tf.math.is_finite(fitness), fitness, float("-inf"))
+
+
+def _newcomer(found: Evaluation, slots: Tensor) -> Newcomer:
+    cases = found.cases
+    if isinstance(cases, tuple):
+        cases = tf.zeros([*found.fitness.shape, 0])
+    return Newcomer(found.fitness, found.behavior, cases, slots)
 
 
 class Engine:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfsm.contracts import Evaluation, Nest, Population, Tensor
+from tfsm.interfaces import Evaluation, Nest, Population, Tensor
 
 TALLIES = ("children", "better", "neutral", "broken")
 

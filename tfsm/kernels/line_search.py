@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tfsm.contracts import Tensor
+from tfsm.interfaces import Tensor
 
 LARGEST = 1e6
 """Magnitudes stop here; a divergence not reached by then is called out of reach."""

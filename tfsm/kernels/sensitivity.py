@@ -1,4 +1,6 @@
-r"""Sensitivity: how much a network's outputs move with each of its weights.
+r"""Sum/abs/rms/second-order, probes, guards, divergence.
+
+.. math:: D(\delta; w) = \frac1I \sum_i \sum_k (y_{ik}(w) - y_{ik}(w + \delta))^2
 
 With experiences :math:`i`, outputs :math:`k` and output gradients :math:`g_{ik} = \partial y_{ik} / \partial w`:
 
@@ -10,16 +12,98 @@ With experiences :math:`i`, outputs :math:`k` and output gradients :math:`g_{ik}
 
 `H` is the Hessian of the divergence at no perturbation; the residual is zero there, so that only first derivatives
 of the outputs are left of it, exactly.
+
+With independent signs :math:`\varepsilon`, the cross terms of a squared sum vanish on average:
+
+.. math::
+    E\Big(\sum_{ik} \varepsilon_{ik} g_{ik}\Big)^2 = \sum_{ik} g_{ik}^2, \quad
+    E\Big(\sum_k \varepsilon_k \sum_i g_{ik}\Big)^2 = \sum_k \Big(\sum_i g_{ik}\Big)^2.
+
+So squares of sensitivities are had without bias; their roots are a little too small on average, the less so the more
+probes there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol
 
 import tensorflow as tf
 
-from tfsm.contracts import Nest, Tensor
-from tfsm.kernels.ranks import Rows, Size, either_rank
+from tfsm.interfaces import Nest, Tensor
+from tfsm.kernels.experience import Frames
+from tfsm.kernels.random import fold, random_bits
+
+
+def bounded(sensitivity: Tensor, zero: float, floor: float) -> Tensor:
+    """Return the sensitivity with zeros replaced by `zero`, then nothing below `floor`."""
+    replaced = tf.where(sensitivity == 0, tf.constant(zero, sensitivity.dtype), sensitivity)
+    return tf.maximum(replaced, floor)
+
+
+def clipped(change: Tensor, most: float | None) -> Tensor:
+    """Return a perturbation in which no weight changes by more than `most`."""
+    return change if most is None else tf.clip_by_value(change, -most, most)
+
+
+def divergence(rows: Tensor, other: Tensor) -> Tensor:
+    """Return the divergence `[...]` between output rows `[..., I, K]`."""
+    return tf.reduce_mean(tf.reduce_sum(tf.square(rows - other), axis=-1), axis=-1)
+
+
+Rest = ParamSpec("Rest")
+
+Size = Callable[[Tensor], Tensor]
+"""How large gradients are, element by element: `tf.abs` or `tf.square`."""
+Summed = Callable[[Sequence[Tensor], Size], Tensor]
+"""From the gradients with respect to deltas, and a size, to the sum over inputs of gradients' sizes `[B, P]`."""
+
+
+class Rows(Protocol):
+    """What a kernel needs of a network."""
+
+    def rows(self, genomes: Tensor, inputs: Nest) -> Tensor:
+        """Return output rows `[B, I, K]` of genomes `[B, P]`."""
+        ...
+
+    def rows_each(self, genomes: Tensor, inputs: Nest) -> Tensor:
+        """Return `[B * N, R, K]` for genomes `[B * N, P]`, each of which sees one input."""
+        ...
+
+    @property
+    def tapped(self) -> bool:
+        """Whether `rows_tapped` can be had."""
+        ...
+
+    def rows_tapped(
+        self, genomes: Tensor, inputs: Nest, watch: Callable[[Tensor], None]
+    ) -> tuple[Tensor, list[Tensor], Summed]:
+        """Return rows `[B, I, K]`, deltas, and a function from their gradients to sums of sizes `[B, P]`."""
+        ...
+
+
+Kernel = Callable[Concatenate[Rows, Tensor, Nest, Rest], Tensor]
+
+
+def either_rank(kernel: Kernel[Rest]) -> Kernel[Rest]:
+    """Let a kernel of genomes `[B, P]` and inputs `[B, N, ...]` take `[P]` and `[N, ...]` too."""
+
+    @tf.autograph.experimental.do_not_convert
+    @functools.wraps(kernel)
+    def wrapped(network: Rows, genomes: Tensor, inputs: Nest, *args: Rest.args, **kwargs: Rest.kwargs) -> Tensor:
+        if genomes.shape.rank > 1:
+            return kernel(network, genomes, inputs, *args, **kwargs)
+        wide: tuple[Any, ...] = tf.nest.map_structure(lambda x: x[None] if tf.is_tensor(x) else x, args)
+        return kernel(network, genomes[None], alone(inputs), *wide, **kwargs)[0]
+
+    return wrapped
+
+
+def alone(inputs: Nest) -> Nest:
+    """Return inputs `[N, ...]` of one genome as those of a batch of one."""
+    return tf.nest.map_structure(lambda x: Frames(x.table, x.index[None]) if isinstance(x, Frames) else x[None], inputs)
+
 
 UNROLLED_OUTPUTS = 8
 """Up to so many outputs get a backward pass each in the graph; more go through a loop, which compiles faster."""
@@ -133,3 +217,55 @@ def _sum_over(count: int, term: Callable[[Tensor], Tensor]) -> Tensor:
         maximum_iterations=count,
     )
     return total
+
+
+@either_rank
+def probed_rms(network: Rows, genomes: Tensor, inputs: Nest, seed: Tensor, *, probes: int) -> Tensor:
+    """Estimate SM-G-RMS's sensitivity `[B, P]`, with a sign for every output of every experience.
+
+    Args:
+        network: the network.
+        genomes: `[B, P]`.
+        inputs: `[B, N, ...]`, or `[1, N, ...]` where all genomes see the same.
+        seed: `[B, 2]`; one genome's estimate depends on its own alone.
+        probes: how many backward passes.
+    """
+    return _probed(network, genomes, inputs, seed, probes, each=True)
+
+
+@either_rank
+def probed_sum(network: Rows, genomes: Tensor, inputs: Nest, seed: Tensor, *, probes: int) -> Tensor:
+    """Estimate SM-G-SUM's sensitivity `[B, P]`, with a sign for every output; arguments as for `probed_rms`."""
+    return _probed(network, genomes, inputs, seed, probes, each=False)
+
+
+def _probed(network: Rows, genomes: Tensor, inputs: Nest, seed: Tensor, probes: int, *, each: bool) -> Tensor:
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(genomes)
+        rows = network.rows(genomes, inputs)  # [B, I, K]
+    lanes, experiences, outputs = rows.shape
+    places = experiences if each else 1
+
+    def squared(probe: Tensor) -> Tensor:
+        signs = _signs(fold(seed, probe), places * outputs, rows.dtype)
+        shaped = tf.reshape(signs, [lanes or tf.shape(rows)[0], places, outputs])
+        cotangent = tf.broadcast_to(shaped, tf.shape(rows))
+        found = tape.gradient(
+            rows, genomes, output_gradients=cotangent, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
+        # What comes back through a loop over time does not say how many lanes it has, and the loop below must know.
+        return tf.square(tf.ensure_shape(found, genomes.shape))
+
+    _, total = tf.while_loop(
+        lambda i, _: i < probes,
+        lambda i, total: (i + 1, total + squared(i)),
+        (tf.constant(1), squared(tf.constant(0))),
+        maximum_iterations=probes - 1,
+    )
+    return tf.sqrt(total / (probes * places))
+
+
+def _signs(seed: Tensor, size: int, dtype: tf.DType) -> Tensor:
+    """Draw `[..., size]` numbers that are 1 or -1."""
+    topmost = tf.bitwise.right_shift(random_bits(seed, size), tf.constant(31, tf.uint32))
+    return 1.0 - 2.0 * tf.cast(tf.cast(topmost, tf.int32), dtype)

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import tensorflow as tf
 
-from tfsm.contracts import Tensor
+from tfsm.interfaces import Tensor
 
 Parts = list[list[Tensor]]
 """Sequences `[T, ...]` (of a step: what they hold at its time), the state, and what does not change with time."""

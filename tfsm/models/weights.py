@@ -1,16 +1,41 @@
-"""The values that a model's variables take while B genomes run at once."""
+"""Values, recurrent state and folding that rules see."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tfsm.contracts import Tensor
-from tfsm.models.memory import Memory, State
-from tfsm.models.taps import Taps
+from tfsm.interfaces import Tensor
+from tfsm.models.per_example_gradients import Taps
+
+State = tuple[Tensor, ...]
+
+
+class Memory:
+    """Told by recurrent layers, in the order in which they run, what state they are in.
+
+    Args:
+        states: what they were told to remember at the step before; None at the first.
+        tables: what layers that see one time alone made of a table's entries, by the layer's id; filled as they run.
+    """
+
+    def __init__(self, states: Sequence[State] | None = None, tables: dict[int, Tensor] | None = None) -> None:
+        self._states = states
+        self.kept: list[State] = []
+        self.tables: dict[int, Tensor] = {} if tables is None else tables
+
+    def recall(self, start: State) -> State:
+        """Return the state of the layer that runs now; `start` at the first step."""
+        return start if self._states is None else self._states[len(self.kept)]
+
+    def keep(self, state: State) -> None:
+        """Remember the state that the layer which runs now has got into."""
+        self.kept.append(state)
+
 
 FEW_PLACES = 64
 """Up to so many places a bias is added as it is, which makes a faster backward pass."""
@@ -111,3 +136,64 @@ def _at_all_places(bias: Tensor, places: Any) -> Tensor:
         return tf.repeat(bias[:, None], places, axis=1), gradient
 
     return spread(bias)
+
+
+def fold(tensor: Tensor) -> Tensor:
+    """Return `[B * N, ...]` from `[B, N, ...]`."""
+    shape = tensor.shape
+    if shape[0] is not None and shape[1] is not None:
+        return tf.reshape(tensor, [shape[0] * shape[1], *_known(tensor, 2)])
+    return tf.reshape(tensor, [-1, *_known(tensor, 2)])
+
+
+def unfold(tensor: Tensor, lanes: Any) -> Tensor:
+    """Return `[B, N, ...]` from `[B * N, ...]`."""
+    rest = _known(tensor, 1)
+    if isinstance(lanes, int) and tensor.shape[0] is not None:
+        return tf.reshape(tensor, [lanes, tensor.shape[0] // lanes, *rest])
+    return tf.reshape(tensor, [lanes, -1, *rest])
+
+
+def call_folded(function: Callable[..., Any], args: Any, kwargs: Any = None, held: Container[int] = ()) -> Any:
+    """Call a function of examples `[N, ...]` with tensors `[B, N, ...]`; those with B = 1 are widened where needed.
+
+    Args:
+        function: a layer or an operation.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
+        held: the ids of tensors to hand over as they are.
+    """
+
+    def moves(leaf: Any) -> bool:
+        return bool(tf.is_tensor(leaf)) and id(leaf) not in held
+
+    tensors = [leaf for leaf in tf.nest.flatten((args, kwargs or {})) if moves(leaf)]
+    wide = [leaf for leaf in tensors if leaf.shape[0] != 1]
+    lanes = (wide[0].shape[0] or tf.shape(wide[0])[0]) if wide else 1
+
+    def folded(leaf: Any) -> Any:
+        if not moves(leaf):
+            return leaf
+        if wide and leaf.shape[0] == 1:
+            leaf = tf.repeat(leaf, lanes, axis=0)
+        return fold(leaf)
+
+    args, kwargs = tf.nest.map_structure(folded, (args, kwargs or {}))
+    return tf.nest.map_structure(lambda leaf: unfold(leaf, lanes), function(*args, **kwargs))
+
+
+def accepts_training(function: Callable[..., Any]) -> bool:
+    """Say whether a layer's `call` takes `training`."""
+    return "training" in inspect.signature(function).parameters
+
+
+def _known(tensor: Tensor, start: int) -> list[Any]:
+    dynamic = None
+    dims: list[Any] = []
+    for axis in range(start, tensor.shape.rank):
+        size = tensor.shape[axis]
+        if size is None:
+            dynamic = tf.shape(tensor) if dynamic is None else dynamic
+            size = dynamic[axis]
+        dims.append(size)
+    return dims

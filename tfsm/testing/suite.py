@@ -1,19 +1,212 @@
-"""The table of checks, and running them. A check is a function that raises `Failed`; its name says what must be so."""
+"""Table of checks, the part under test, run them."""
 
 from __future__ import annotations
 
 import importlib
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from tfsm.errors import TfsmError
-from tfsm.registry import Entry, Kind
-from tfsm.testing.failure import Failed
-from tfsm.testing.trying import Checked, PluginSubject, Subject
+from tfsm.errors import TfsmError, UnknownNameError, suggestion
+from tfsm.plugins import PluginInfo, Plugins
+from tfsm.plugins.hookspecs import PROJECT
+from tfsm.plugins.options import describe, validate
+from tfsm.plugins.registry import KINDS, Entry, Kind
+from tfsm.settings.sources import parse
+
+if TYPE_CHECKING:
+    from tfsm.models.network import Network
+    from tfsm.plugins import PluginInfo
+    from tfsm.testing.check_domains import Tried
+
+
+Checked: TypeAlias = Literal["plugin"] | Kind
+"""What there are checks for: a whole plugin, and parts of each kind."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A registered part with its options; what checks need of it is made when it is first needed, and kept."""
+
+    entry: Entry
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> Checked:
+        """What kind of part it is."""
+        return self.entry.kind
+
+    @property
+    def name(self) -> str:
+        """What to call it: `mutation:control`."""
+        return f"{self.entry.kind}:{self.entry.name}"
+
+    @property
+    def title(self) -> str:
+        """What to call its class in a message."""
+        return type(self.part).__name__
+
+    @cached_property
+    def part(self) -> Any:
+        """The part itself."""
+        return self.made()
+
+    def made(self, **changes: Any) -> Any:
+        """Make the part anew, with some options changed; one that came ready made is what it is."""
+        from tfsm.plugins.registry import build_part
+
+        return build_part(self.entry, {**self.options, **changes})
+
+    @cached_property
+    def network(self) -> Network:
+        """A domain's network; where that is a large one, a small one that takes and gives the same."""
+        from tfsm.testing.check_mutations import make_network
+
+        return make_network(self.part)
+
+    @cached_property
+    def tried(self) -> Tried:
+        """What a domain says of a few genomes, and whether it used a global generator for that."""
+        from tfsm.testing.check_domains import Tried
+
+        return Tried(self)
+
+
+@dataclass(frozen=True, eq=False)
+class PluginSubject:
+    """A whole plugin, loaded or broken."""
+
+    info: PluginInfo
+    module: str
+    """What its entry point names."""
+
+    @property
+    def kind(self) -> Checked:
+        """A plugin."""
+        return "plugin"
+
+    @property
+    def name(self) -> str:
+        """What to call it: `plugin:tfsm-toy`."""
+        return f"plugin:{self.info.name}"
+
+
+PACKAGE: Final = "package"
+PREFIXES: Final = (*KINDS, "plugin", PACKAGE)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What goes by a name: parts, and whole plugins where one is meant."""
+
+    parts: tuple[Entry, ...]
+    plugins: tuple[PluginSubject, ...] = ()
+
+
+def find(plugins: Plugins, name: str) -> Found:
+    """Find a part by its name, a plugin by its entry point's, or all of a package by its distribution's.
+
+    Args:
+        plugins: what is installed.
+        name: as users have it; `mutation:NAME`, `plugin:NAME` or `package:NAME` where it is ambiguous.
+    """
+    prefix, _, rest = name.partition(":")
+    if rest and prefix in PREFIXES:
+        found = _by_prefix(plugins, prefix, rest)
+        if found is None:
+            raise UnknownNameError(prefix, rest, _known(plugins, prefix))
+        return found
+    every = {prefix: _by_prefix(plugins, prefix, name) for prefix in PREFIXES}
+    meant = {prefix: found for prefix, found in every.items() if found is not None}
+    if "plugin" in meant and meant["plugin"] == meant.get(PACKAGE):
+        del meant[PACKAGE]
+    if len(meant) > 1:
+        forms = " or ".join(f"{prefix}:{name}" for prefix in meant)
+        raise TfsmError(f"{name!r} is the name of several things: give {forms}")
+    if not meant:
+        known = {known for prefix in PREFIXES for known in _known(plugins, prefix)}
+        raise UnknownNameError("part, plugin or package", name, known)
+    return next(iter(meant.values()))
+
+
+def _by_prefix(plugins: Plugins, prefix: str, name: str) -> Found | None:
+    for kind in KINDS:
+        if prefix == kind:
+            parts = plugins.parts(kind)
+            return Found((parts[name],)) if name in parts else None
+    infos = [info for info in plugins.infos if name == (info.name if prefix == "plugin" else info.distribution)]
+    return Found(tuple(_parts(plugins, infos)), tuple(map(_whole, infos))) if infos else None
+
+
+def _parts(plugins: Plugins, infos: Iterable[PluginInfo]) -> Iterable[Entry]:
+    return (plugins.parts(kind)[name] for info in infos for kind in KINDS for name in info.registers[kind])
+
+
+def _whole(info: PluginInfo) -> PluginSubject:
+    """Return a plugin with its module, for which the entry point is looked up again."""
+    points = [point for point in entry_points(group=PROJECT) if point.name == info.name]
+    own = [point for point in points if point.dist is not None and point.dist.name == info.distribution]
+    return PluginSubject(info, (own or points)[0].module if points else info.name)
+
+
+def _known(plugins: Plugins, prefix: str) -> set[str]:
+    for kind in KINDS:
+        if prefix == kind:
+            return set(plugins.parts(kind))
+    return {info.name if prefix == "plugin" else info.distribution for info in plugins.infos}
+
+
+def subjects(entries: Sequence[Entry], sets: Iterable[str] = ()) -> list[Subject]:
+    """Return the parts with the options that `--set` gives."""
+    return with_options(entries, {one.key: one.value for one in parse(list(sets))}, "--set")
+
+
+def with_options(entries: Sequence[Entry], values: Mapping[str, object], where: str) -> list[Subject]:
+    """Return the parts with options by name; each must be an option of one of them at least."""
+    asked = [entry.with_options() for entry in entries]
+    chosen: list[dict[str, object]] = [{} for _ in asked]
+    known = [[option.name for option in describe(entry.options)] if entry.options else [] for entry in asked]
+    for key, value in values.items():
+        takers = [
+            (place, name)
+            for place, entry in enumerate(asked)
+            for name in known[place]
+            if key in (name, f"{entry.name}.{name}")
+        ]
+        if not takers:
+            every = dict.fromkeys(name for names in known for name in names)
+            hint = suggestion(key, every) if every else "; there are none to set"
+            raise TfsmError(f"{where} {key}={value}: no such option{hint}")
+        for place, name in takers:
+            options = asked[place].options
+            assert options is not None, "it has this option"
+            chosen[place] |= validate(options, {name: value}, where=where)
+    return [Subject(entry, options) for entry, options in zip(asked, chosen, strict=True)]
+
+
+class Failed(AssertionError):
+    """A part does not satisfy a check.
+
+    Args:
+        found: what is wrong, with numbers.
+        advice: what to do about it.
+    """
+
+    def __init__(self, found: str, advice: str) -> None:
+        self.found, self.advice = found, advice
+        super().__init__(f"{found}\nwhat to do: {advice}")
+
+
+def require(condition: object, found: str, advice: str) -> None:
+    """Fail unless something is so."""
+    if not bool(condition):
+        raise Failed(found, advice)
+
 
 State: TypeAlias = Literal["ok", "failed", "skipped"]
 

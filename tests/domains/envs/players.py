@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsm_envs.hard_maze import HardMazeWorld
+from tfsm_domains.envs.hard_maze import HardMazeWorld
 
 IDS = ("tfsm/HardMaze-v0", "tfsm/TopdownMaze-v0", "tfsm/FirstPersonMaze-v0")
 

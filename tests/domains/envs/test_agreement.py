@@ -12,18 +12,17 @@ import tensorflow as tf
 
 gymnasium = pytest.importorskip("gymnasium")
 
-import tfsm_envs  # noqa: E402, F401
 from tests.domains.envs.players import played, scripted, searched  # noqa: E402
 from tests.domains.hardmaze.mazes import ROOM_FILE  # noqa: E402
 from tests.domains.pixelmaze.scripted import Scripted  # noqa: E402
 from tests.domains.pixelmaze.test_domains import actions_of, genomes_of, moves_of, tiny  # noqa: E402
-from tfsm.kernels.frames import dense  # noqa: E402
+from tfsm.kernels.experience import dense  # noqa: E402
 from tfsm.models.network import Network  # noqa: E402
-from tfsm_hardmaze.domain import HardMaze  # noqa: E402
-from tfsm_hardmaze.robot import roll  # noqa: E402
-from tfsm_pixelmaze.first_person import FirstPersonMaze  # noqa: E402
-from tfsm_pixelmaze.raycast import FORWARD, NONE, RIGHT  # noqa: E402
-from tfsm_pixelmaze.topdown import TopdownMaze  # noqa: E402
+from tfsm_domains.hard_maze.domain import HardMaze  # noqa: E402
+from tfsm_domains.hard_maze.robot import roll  # noqa: E402
+from tfsm_domains.pixel_maze.first_person import FirstPersonMaze  # noqa: E402
+from tfsm_domains.pixel_maze.raycast import FORWARD, NONE, RIGHT  # noqa: E402
+from tfsm_domains.pixel_maze.topdown import TopdownMaze  # noqa: E402
 
 SEEDS = tf.zeros([2, 2], tf.int32)
 

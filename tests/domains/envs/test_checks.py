@@ -14,7 +14,6 @@ gymnasium = pytest.importorskip("gymnasium")
 
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-import tfsm_envs  # noqa: E402, F401
 from tests.domains.envs.players import IDS  # noqa: E402
 from tests.domains.hardmaze.mazes import ROOM_FILE  # noqa: E402
 from tfsm.errors import TfsmError  # noqa: E402
@@ -141,7 +140,7 @@ def test_wrong_options_are_named(name: str, options: dict[str, Any], message: st
 
 
 def test_an_unknown_render_mode_is_named() -> None:
-    from tfsm_envs.topdown_maze import TopdownMazeEnv
+    from tfsm_domains.envs.pixel_mazes import TopdownMazeEnv
 
     with pytest.raises(TfsmError, match="no render mode named 'humen', did you mean 'human'"):
         TopdownMazeEnv(render_mode="humen")

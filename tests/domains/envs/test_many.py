@@ -9,7 +9,6 @@ import pytest
 
 gymnasium = pytest.importorskip("gymnasium")
 
-import tfsm_envs  # noqa: E402, F401
 from tests.domains.envs.players import IDS  # noqa: E402
 from tfsm.errors import TfsmError  # noqa: E402
 
@@ -50,7 +49,7 @@ def same(one: Any, other: Any) -> None:
 def test_each_begins_again_by_itself() -> None:
     """The first walks the path of the short maze, the second stands still: they are over at different times."""
     from tests.domains.pixelmaze.test_domains import moves_of
-    from tfsm_pixelmaze.topdown import TopdownMaze
+    from tfsm_domains.pixel_maze.topdown import TopdownMaze
 
     path = moves_of(TopdownMaze(maze="short"))
     envs = gymnasium.make_vec("tfsm/TopdownMaze-v0", num_envs=3, maze="short")

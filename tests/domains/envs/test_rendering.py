@@ -10,16 +10,15 @@ import pytest
 gymnasium = pytest.importorskip("gymnasium")
 pygame = pytest.importorskip("pygame")
 
-import tfsm_envs  # noqa: E402, F401
 from tests.domains.envs.players import IDS  # noqa: E402
 from tests.domains.pixelmaze.scripted import Scripted  # noqa: E402
 from tests.domains.pixelmaze.test_domains import moves_of  # noqa: E402
 from tfsm.errors import TfsmError  # noqa: E402
-from tfsm_envs.window import Window  # noqa: E402
-from tfsm_hardmaze.domain import HardMaze  # noqa: E402
-from tfsm_hardmaze.drawing import MazeFilm  # noqa: E402
-from tfsm_hardmaze.robot import RANGE, RANGEFINDERS, sense  # noqa: E402
-from tfsm_pixelmaze.topdown import TopdownMaze  # noqa: E402
+from tfsm_domains.envs.env import Window  # noqa: E402
+from tfsm_domains.hard_maze.domain import HardMaze  # noqa: E402
+from tfsm_domains.hard_maze.drawing import MazeFilm  # noqa: E402
+from tfsm_domains.hard_maze.robot import RANGE, RANGEFINDERS, sense  # noqa: E402
+from tfsm_domains.pixel_maze.topdown import TopdownMaze  # noqa: E402
 
 
 def test_a_robot_is_drawn_as_in_a_replay() -> None:

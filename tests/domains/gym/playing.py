@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests.domains.gym.made import NAME
 from tfsm.models.network import Network
-from tfsm_gym.domain import Gym
+from tfsm_domains.gym.domain import Gym
 
 
 def gym(**options: Any) -> Gym:

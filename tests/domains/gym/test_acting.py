@@ -12,7 +12,7 @@ from tests.domains.gym.made import made, total
 from tests.domains.gym.playing import drawn, gym, seeds
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
-from tfsm_gym.acting import actor_for
+from tfsm_domains.gym.spaces import actor_for
 
 FLOATS = spaces.Box(np.float32([-2.0, 0.0, -np.inf, 1.0]), np.float32([6.0, 1.0, np.inf, np.inf]))
 CASES: dict[str, tuple[Any, list[float], Any]] = {

@@ -9,8 +9,8 @@ import pytest
 
 from tests.domains.gym.made import Made, made
 from tests.domains.gym.playing import drawn, gym, seeds
-from tfsm.contracts import Film, Filmed
 from tfsm.errors import TfsmError
+from tfsm.interfaces import Film, Filmed
 from tfsm.models.network import Network
 
 

@@ -11,8 +11,8 @@ import pytest
 from tests.domains.gym.made import Made, fails, made
 from tests.domains.gym.playing import fitness, gym
 from tfsm.errors import TfsmError
-from tfsm_gym.domain import Gym
-from tfsm_gym.loading import parsed
+from tfsm_domains.gym.domain import Gym
+from tfsm_domains.gym.env_pool import parsed
 
 MODULE = """
 import gymnasium

@@ -12,7 +12,7 @@ from tests.domains.gym.made import made
 from tests.domains.gym.playing import answers, drawn, gym, seeds
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
-from tfsm_gym.observing import Reader
+from tfsm_domains.gym.spaces import Reader
 
 NUMBERS: dict[str, spaces.Space[Any]] = {
     "a row": spaces.Box(-1.0, 1.0, (3,)),

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from tests.domains.gym.made import Made, luck, made, total
 from tests.domains.gym.playing import always, drawn, fitness, gym, seeds
-from tfsm.contracts import Evaluation
+from tfsm.interfaces import Evaluation
 from tfsm.models.network import Network
 
 
@@ -81,7 +81,7 @@ def ends_by_luck(env: Made, action: Any) -> float:
 
 
 def test_an_environment_without_a_limit_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfsm_gym.loading.LIMIT", 11)
+    monkeypatch.setattr("tfsm_domains.gym.env_pool.LIMIT", 11)
     with made(ends=None):
         assert fitness(gym()) == 11
 

@@ -11,7 +11,7 @@ from tests.domains.gym.made import diary, made
 from tests.domains.gym.playing import answers, drawn, gym, seeds
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
-from tfsm_gym.remembering import Beginning, Moments
+from tfsm_domains.gym.rollout import Beginning, Moments
 
 PAIR = spaces.Box(-np.inf, np.inf, (2,))
 

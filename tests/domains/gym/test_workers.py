@@ -15,7 +15,7 @@ from tests.domains.gym.made import fails, leaves, luck, made, process, total
 from tests.domains.gym.playing import drawn, fitness, gym, seeds
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
-from tfsm_gym.domain import Gym
+from tfsm_domains.gym.domain import Gym
 
 NUMBER = spaces.Box(0.0, np.inf, (1,))
 
@@ -33,7 +33,7 @@ def test_the_results_are_the_same_bit_for_bit() -> None:
 
 
 def test_they_are_other_processes_which_end_with_the_domain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfsm_gym.workers._cores", lambda: 2)
+    monkeypatch.setattr("tfsm_domains.gym.env_pool._cores", lambda: 2)
     with made(seen=NUMBER, shows=process, ends=2):
         domain = gym(episodes=3, vector="async", remembered=12)
         met = {int(number) for number in np.unique(evaluated(domain, 2).experience)}

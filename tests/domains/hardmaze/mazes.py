@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfsm_hardmaze.maze import Maze
+from tfsm_domains.hard_maze.maze import Maze
 
 ROOM = ((0.0, 0.0, 100.0, 0.0), (100.0, 0.0, 100.0, 100.0), (100.0, 100.0, 0.0, 100.0), (0.0, 100.0, 0.0, 0.0))
 

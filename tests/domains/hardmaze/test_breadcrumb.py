@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from tests.domains.hardmaze.mazes import ROOM, room
 from tfsm.errors import TfsmError
-from tfsm_hardmaze.breadcrumb import breadcrumbs
-from tfsm_hardmaze.geometry import clearance
-from tfsm_hardmaze.maze import Maze, read_maze
+from tfsm_domains.hard_maze.breadcrumb import breadcrumbs
+from tfsm_domains.hard_maze.maze import Maze, read_maze
+from tfsm_domains.hard_maze.robot import clearance
 
 
 def at(maze: Maze, points: object) -> np.ndarray:

@@ -7,11 +7,11 @@ import pytest
 import tensorflow as tf
 
 from tests.domains.hardmaze.mazes import ROOM_FILE
-from tfsm.evolution.initial import Initial
-from tfsm.kernels.noise import fold, root_seed
+from tfsm.evolution.initialization import Initial
+from tfsm.kernels.random import fold, root_seed
 from tfsm.models.network import Network
-from tfsm_hardmaze import domain as hardmaze
-from tfsm_hardmaze.domain import HardMaze
+from tfsm_domains.hard_maze import domain as hardmaze
+from tfsm_domains.hard_maze.domain import HardMaze
 
 
 @pytest.fixture(scope="module")

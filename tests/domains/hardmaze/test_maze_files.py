@@ -6,9 +6,8 @@ import pytest
 
 from tests.domains.hardmaze.mazes import ROOM_FILE, room
 from tfsm.errors import TfsmError
-from tfsm_hardmaze.domain import HardMaze
-from tfsm_hardmaze.lines import lines_of
-from tfsm_hardmaze.maze import read_maze
+from tfsm_domains.hard_maze.domain import HardMaze
+from tfsm_domains.hard_maze.maze import lines_of, read_maze
 
 
 def written(tmp_path: Path, text: str) -> str:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.domains.hardmaze.mazes import room
 from tests.reference import hard_maze as reference
-from tfsm.evolution.initial import Initial
-from tfsm.kernels.noise import fold, root_seed
+from tfsm.evolution.initialization import Initial
+from tfsm.kernels.random import fold, root_seed
 from tfsm.models.network import Network
-from tfsm_hardmaze.domain import HardMaze
-from tfsm_hardmaze.maze import Maze, read_maze
-from tfsm_hardmaze.robot import begin, roll, sense
+from tfsm_domains.hard_maze.domain import HardMaze
+from tfsm_domains.hard_maze.maze import Maze, read_maze
+from tfsm_domains.hard_maze.robot import begin, roll, sense
 
 PAPER = read_maze()
 EDGES = [[0.0, 0.0], [1.0, 1.0], [0.5, 1.0], [1.0, 0.5], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [0.52, 1.0], [0.47, 0.9]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.engines import Recorder
-from tfsm.evolution.loop import Loop
-from tfsm.experiments.parts import build_engine
-from tfsm.experiments.settings import resolve
+from tfsm.evolution.lockstep_loop import Loop
 from tfsm.plugins import load_plugins
+from tfsm.runs.build import build_engine
+from tfsm.settings import resolve
 
 
 def evolved(runs: range) -> tuple[bytes, list[dict[str, object]]]:

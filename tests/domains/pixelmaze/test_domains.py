@@ -15,16 +15,15 @@ import tensorflow as tf
 
 from tests.domains.pixelmaze.scripted import Scripted
 from tests.domains.pixelmaze.test_layout import SMALL
-from tfsm.contracts import Filmed, Mapped
 from tfsm.errors import TfsmError
-from tfsm.evolution.initial import Initial
-from tfsm.kernels.noise import fold, root_seed
+from tfsm.evolution.initialization import Initial
+from tfsm.interfaces import Filmed, Mapped
+from tfsm.kernels.random import fold, root_seed
 from tfsm.models.network import Network
-from tfsm_pixelmaze.first_person import FirstPersonMaze
-from tfsm_pixelmaze.layout import Square
-from tfsm_pixelmaze.raycast import FORWARD, LEFT, NONE, RIGHT, TURN, begin, move
-from tfsm_pixelmaze.topdown import TopdownMaze
-from tfsm_pixelmaze.views import MOVES
+from tfsm_domains.pixel_maze.first_person import FirstPersonMaze
+from tfsm_domains.pixel_maze.layout import Square
+from tfsm_domains.pixel_maze.raycast import FORWARD, LEFT, NONE, RIGHT, TURN, begin, move
+from tfsm_domains.pixel_maze.topdown import MOVES, TopdownMaze
 
 Maze = TopdownMaze | FirstPersonMaze
 SEED = tf.zeros([1, 2], tf.int32)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tfsm.errors import TfsmError
-from tfsm_pixelmaze.layout import Square, read_layout
+from tfsm_domains.pixel_maze.layout import Square, read_layout
 
 SMALL = """
 #####

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from tests.reference import raycast as reference
-from tfsm_pixelmaze.layout import Square, read_layout
-from tfsm_pixelmaze.raycast import (
+from tfsm_domains.pixel_maze.layout import Square, read_layout
+from tfsm_domains.pixel_maze.raycast import (
     BACKWARD,
     FORWARD,
     LEFT,

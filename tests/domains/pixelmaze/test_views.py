@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tfsm_pixelmaze.layout import Square, read_layout
-from tfsm_pixelmaze.views import BLOCK, MOVES, Ground, ground_of
+from tfsm_domains.pixel_maze.layout import Square, read_layout
+from tfsm_domains.pixel_maze.topdown import BLOCK, MOVES, Ground, ground_of
 
 LAYOUT = read_layout(None)
 GROUND = ground_of(LAYOUT)

@@ -11,9 +11,9 @@ import pytest
 import tfsm
 from tests.domains.ple.double.games.catcher import FALL
 from tfsm.models.network import Network
-from tfsm.registry import Entry
-from tfsm.testing import Subject, checks_for
-from tfsm_ple.domain import Ple
+from tfsm.plugins.registry import Entry
+from tfsm.testing.suite import Subject, checks_for
+from tfsm_domains.ple.domain import Ple
 
 QUICK: dict[str, Any] = {"frames": 120, "remembered": 6}
 

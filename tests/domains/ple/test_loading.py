@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tfsm.contracts import Domain, Filmed
 from tfsm.errors import TfsmError
-from tfsm.registry import Registry
-from tfsm_ple import tfsm_register_domains
-from tfsm_ple.domain import Ple
-from tfsm_ple.loading import load_arcade
+from tfsm.interfaces import Domain, Filmed
+from tfsm.plugins.registry import Registry
+from tfsm_domains.ple import tfsm_register_domains
+from tfsm_domains.ple.domain import Ple
+from tfsm_domains.ple.games import load_arcade
 
 
 @pytest.mark.usefixtures("nothing")

@@ -9,9 +9,9 @@ import pygame
 import pytest
 
 from tfsm.models.network import Network
-from tfsm_ple import mending
-from tfsm_ple.domain import Ple
-from tfsm_ple.mending import mended, mends, missing_aliases, refuses_arrays
+from tfsm_domains.ple import games as mending
+from tfsm_domains.ple.domain import Ple
+from tfsm_domains.ple.games import mended, mends, missing_aliases, refuses_arrays
 
 
 def namespaces() -> list[dict[str, Any]]:

@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 from tfsm.errors import TfsmError
-from tfsm.rollouts.remembering import Memory, spread
-from tfsm_ple.domain import Ple
-from tfsm_ple.loading import load_arcade
-from tfsm_ple.observing import NOTHING, States
-from tfsm_ple.playing import Play
-from tfsm_ple.stage import stage
+from tfsm.rollouts import Memory, spread
+from tfsm_domains.ple.domain import NOTHING, Ple, States
+from tfsm_domains.ple.games import Play, load_arcade, stage
 
 
 def states(first: Any, slots: int = 3, scale: float = 1.0) -> States:

@@ -8,9 +8,7 @@ import numpy as np
 import pygame
 import pytest
 
-from tfsm_ple.loading import Arcade, games_in, load_arcade
-from tfsm_ple.playing import RATE, Numbers, Play
-from tfsm_ple.stage import stage
+from tfsm_domains.ple.games import RATE, Arcade, Numbers, Play, games_in, load_arcade, stage
 
 SEED = [3, 1, 4]
 Trace = list[tuple[float, bool, bytes]]

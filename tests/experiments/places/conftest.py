@@ -7,10 +7,9 @@ from importlib.util import find_spec
 
 import pytest
 
-from tfsm.experiments.places.connecting import join
-from tfsm.experiments.places.processes import ProcessPool
-from tfsm.experiments.places.raying import RayPool
-from tfsm.experiments.places.task import Pool
+from tfsm.parallel.pool import Pool
+from tfsm.parallel.process_pool import ProcessPool
+from tfsm.parallel.ray_pool import RayPool, join
 
 Make = Callable[[int], Pool]
 

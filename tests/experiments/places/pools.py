@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tfsm.experiments.places.task import Message, Pool, Task
+from tfsm.parallel.pool import Message, Pool, Task
 
 PATIENCE = 60.0
 

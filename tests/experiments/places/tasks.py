@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tfsm.errors import TfsmError
-from tfsm.experiments.places.task import Desk
+from tfsm.parallel.pool import Desk
 
 
 @dataclass(frozen=True)

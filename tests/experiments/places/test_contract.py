@@ -15,7 +15,7 @@ from tests.experiments.places import tasks
 from tests.experiments.places.conftest import Make
 from tests.experiments.places.pools import all_of, is_gone, next_of, outcome
 from tfsm.errors import TfsmError
-from tfsm.experiments.places.task import Pool
+from tfsm.parallel.pool import Pool
 
 
 def test_what_a_task_yields_and_returns_is_told_in_order(pool: Pool) -> None:

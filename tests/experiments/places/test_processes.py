@@ -15,10 +15,10 @@ import pytest
 from tests.experiments.places import tasks
 from tests.experiments.places.pools import is_gone, next_of, outcome
 from tfsm.errors import TfsmError
-from tfsm.experiments.places import link, packing
-from tfsm.experiments.places.processes import ProcessPool
-from tfsm.experiments.places.task import Desk
-from tfsm.experiments.places.threads import COUNTS, cores
+from tfsm.parallel import process_pool as link
+from tfsm.parallel import worker as packing
+from tfsm.parallel.pool import COUNTS, Desk, cores
+from tfsm.parallel.process_pool import ProcessPool
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ DRIVER = """
 import sys, time
 from tests.experiments.places import tasks
 from tests.experiments.places.pools import next_of, outcome
-from tfsm.experiments.places.{module} import {pool}
+from tfsm.parallel.{module} import {pool}
 if __name__ == "__main__":
     pool = {pool}(2)
     pool.submit(0, tasks.spins)
@@ -135,7 +135,7 @@ def test_no_worker_outlives_a_driver_that_is_killed(module: str, pool: str) -> N
 def test_places_import_neither_tensorflow_nor_ray() -> None:
     modules = "processes, raying, threads, actor, serving, task"
     heavy = "{'tensorflow', 'ray', 'numpy'} & {*sys.modules}"
-    code = f"from tfsm.experiments.places import {modules}; import sys; print({heavy})"
+    code = f"from tfsm.parallel import {modules}; import sys; print({heavy})"
     path = os.pathsep.join(path or os.getcwd() for path in sys.path)
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": path}

@@ -14,10 +14,10 @@ import pytest
 from tests.experiments.places import tasks
 from tests.experiments.places.pools import is_gone, outcome
 from tfsm.errors import TfsmError
-from tfsm.experiments.places import connecting, raying
-from tfsm.experiments.places.connecting import join
-from tfsm.experiments.places.raying import RayPool
-from tfsm.experiments.places.threads import COUNTS
+from tfsm.parallel import ray_pool as connecting
+from tfsm.parallel import ray_pool as raying
+from tfsm.parallel.pool import COUNTS
+from tfsm.parallel.ray_pool import RayPool, join
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 
@@ -61,7 +61,7 @@ SCRIPT = """
 import os, signal, sys
 from tests.experiments.places import tasks
 from tests.experiments.places.pools import outcome
-from tfsm.experiments.places.raying import RayPool
+from tfsm.parallel.ray_pool import RayPool
 if __name__ == "__main__":
     with RayPool(1, threads=3) as pool:
         import psutil

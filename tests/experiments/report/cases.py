@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfsm.experiments.outcomes import Method, Outcome, Study
+from tfsm.analysis.results import Method, Outcome, Study
 
 EVIL = "<script>alert('x')</script> & \"$co$\""
 """A name that is a script for a careless page, and a formula for careless figures."""

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from tests.experiments.report.cases import method, study
+from tfsm.analysis.results import Method
 from tfsm.errors import TfsmError
-from tfsm.experiments.outcomes import Method
-from tfsm.experiments.record import behavior_file
-from tfsm.experiments.report.alternatives import drawable, in_words
-from tfsm.experiments.report.archives import Archive, archive_of
-from tfsm.experiments.report.findings import examine
+from tfsm.report.alt_text import drawable, in_words
+from tfsm.report.findings import Archive, archive_of, examine
+from tfsm.runs.records import behavior_file
 
 CELLS = np.array([[0.5, 0.5], [0.5, 1.5], [1.5, 0.5], [1.5, 1.5], [np.inf, np.inf]])
 NOBODY = -np.inf
@@ -60,7 +59,7 @@ def test_it_is_told_in_words_and_drawn(tmp_path: Path) -> None:
     (line,) = in_words("archive", findings).lines
     assert line == "sm-g-so, run 0: 3 of 4 cells filled (75%), fitness from 1 to 4, 3 in the median."
     pytest.importorskip("matplotlib")
-    from tfsm.experiments.report.figures.draw import draw
+    from tfsm.report.plots import draw
 
     assert draw("archive", findings, format="png").startswith(b"\x89PNG")
     assert b"75%" in draw("archive", findings, format="svg")

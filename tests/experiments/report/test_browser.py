@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.experiments.report.cases import EVIL, RICH, logged, method, study
-from tfsm.experiments.report.findings import examine
-from tfsm.experiments.report.page import page as page_of
+from tfsm.report.findings import examine
+from tfsm.report.html import page as page_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 

@@ -14,11 +14,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from tests.experiments.report.cases import EVIL, RICH, logged, method, study
-from tfsm.experiments.report.alternatives import drawable
-from tfsm.experiments.report.figures import draw, save_figures
-from tfsm.experiments.report.figures.look import COLORS, DASHES, GRID, INK, KNOWN, PAPER, house, last_evaluation, styles
-from tfsm.experiments.report.findings import Findings, examine
-from tfsm.experiments.report.page.style import DARK_COLORS, DARK_PAPER
+from tfsm.report.alt_text import drawable
+from tfsm.report.findings import Findings, examine
+from tfsm.report.html import DARK_COLORS, DARK_PAPER
+from tfsm.report.plot_style import COLORS, DASHES, GRID, INK, KNOWN, PAPER, house, last_evaluation, styles
+from tfsm.report.plots import draw, save_figures
 
 FIGURES = ["solved", "fitness", "diagnostics", "sensitivity"]
 

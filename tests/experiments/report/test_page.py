@@ -10,10 +10,8 @@ import pytest
 
 from tests.experiments.report.cases import EVIL, RICH, logged, method, study
 from tests.experiments.report.outline import Node, outline
-from tfsm.experiments.report.findings import examine
-from tfsm.experiments.report.page import page
-from tfsm.experiments.report.page.inline import inlined, variables
-from tfsm.experiments.report.page.style import STYLE
+from tfsm.report.findings import examine
+from tfsm.report.html import STYLE, inlined, page, variables
 
 
 @pytest.fixture(scope="module")

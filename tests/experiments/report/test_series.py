@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tests.experiments.report.cases import BUDGET, RICH, logged, method, study
-from tfsm.experiments.report.series import panels_of, spread_of
+from tfsm.report.findings import panels_of, spread_of
 
 
 def test_the_usual_measures_come_first_then_operators_own() -> None:

@@ -7,12 +7,12 @@ import json
 import pytest
 
 from tests.experiments.report.cases import BUDGET, method, study
+from tfsm.analysis.results import Study
 from tfsm.errors import TfsmError
-from tfsm.experiments.outcomes import Study
-from tfsm.experiments.report import tables
-from tfsm.experiments.report.document import document
-from tfsm.experiments.report.findings import examine
-from tfsm.experiments.report.settings_tables import differences, everything
+from tfsm.report import tables
+from tfsm.report.document import document
+from tfsm.report.findings import examine
+from tfsm.report.tables import differences, everything
 
 
 def test_results_hold_counts_intervals_medians_and_fitness() -> None:

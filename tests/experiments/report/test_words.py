@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.experiments.report.cases import BUDGET, logged, method, study
-from tfsm.experiments.report.alternatives import drawable, in_words, left_out
-from tfsm.experiments.report.findings import examine
-from tfsm.experiments.report.provenance import commands, runs_table, versions, warnings_of
+from tfsm.report.alt_text import drawable, in_words, left_out
+from tfsm.report.findings import examine
+from tfsm.report.tables import commands, runs_table, versions, warnings_of
 
 
 def test_solved_runs_in_words() -> None:

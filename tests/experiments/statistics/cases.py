@@ -7,7 +7,7 @@ from math import comb, erfc, sqrt
 import numpy as np
 from hypothesis import strategies as st
 
-from tfsm.experiments.outcomes import Method, Outcome
+from tfsm.analysis.results import Method, Outcome
 
 Z = 1.959963984540054
 """Within so many standard deviations lies 95% of a normal distribution."""

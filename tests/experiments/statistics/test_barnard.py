@@ -5,7 +5,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.experiments.statistics.cases import slowly
-from tfsm.experiments.statistics.barnard import barnard_p, score
+from tfsm.analysis.significance import barnard_p, score
 
 
 @pytest.mark.parametrize(

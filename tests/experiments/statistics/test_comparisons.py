@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 
 from tests.experiments.statistics.cases import method, methods, slowly, two_sided
-from tfsm.experiments.outcomes import Method, Outcome
-from tfsm.experiments.statistics import compare, wilson
-from tfsm.experiments.statistics.barnard import _p
+from tfsm.analysis import compare, wilson
+from tfsm.analysis.results import Method, Outcome
+from tfsm.analysis.significance import _p
 
 KEYS = ["mann-whitney-all", "mann-whitney-solved", "barnard-end", "barnard-at", "log-rank", "mann-whitney-fitness"]
 TOO_FEW = "needs two runs or more on each side"

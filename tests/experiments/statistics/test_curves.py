@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.experiments.statistics.cases import Z, method, methods
+from tfsm.analysis import solved_curve, wilson
+from tfsm.analysis.results import Method
 from tfsm.errors import TfsmError
-from tfsm.experiments.outcomes import Method
-from tfsm.experiments.statistics import solved_curve, wilson
 
 KINDS: list[Literal["kaplan-meier", "wilson"]] = ["kaplan-meier", "wilson"]
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.experiments.statistics.cases import method
+from tfsm.analysis import Verdict, compare_all, holm, significant
+from tfsm.analysis.results import Study
 from tfsm.errors import TfsmError
-from tfsm.experiments.outcomes import Study
-from tfsm.experiments.statistics import Verdict, compare_all, holm, significant
 
 FAST = method("fast", solved=[*range(1, 21)])
 SLOW = method("slow", solved=[*range(51, 71)])

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.experiments.statistics.cases import logged
+from tfsm.analysis import fitness_curve
 from tfsm.errors import TfsmError
-from tfsm.experiments.statistics import fitness_curve
 
 
 def test_the_last_value_is_carried_forward_on_a_common_grid() -> None:

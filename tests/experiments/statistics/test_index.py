@@ -4,12 +4,12 @@ import doctest
 import subprocess
 import sys
 
-from tfsm.experiments import statistics
-from tfsm.experiments.statistics import family
+from tfsm import analysis as statistics
+from tfsm.analysis import significance as family
 
 
 def test_importing_the_statistics_imports_no_tensorflow() -> None:
-    code = "import sys, tfsm.experiments.statistics; print(sorted({'keras', 'tensorflow'} & set(sys.modules)))"
+    code = "import sys, tfsm.analysis; print(sorted({'keras', 'tensorflow'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.experiments.statistics.cases import Z
-from tfsm.experiments.statistics import newcombe, wilson
+from tfsm.analysis import newcombe, wilson
 
 
 def test_wilson_of_half_the_runs() -> None:

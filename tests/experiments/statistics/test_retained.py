@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tfsm.analysis import compare_retained, retained
 from tfsm.errors import TfsmError
-from tfsm.experiments.statistics import compare_retained, retained
 
 ANY = st.floats(allow_nan=False, allow_infinity=False)
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 
 from tests.experiments.statistics.cases import Z, method, methods
+from tfsm.analysis import summarize
+from tfsm.analysis.results import Method
 from tfsm.errors import TfsmError
-from tfsm.experiments.outcomes import Method
-from tfsm.experiments.statistics import summarize
 
 
 def test_a_method_in_numbers() -> None:

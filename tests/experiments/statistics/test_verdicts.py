@@ -5,7 +5,7 @@ from math import inf, sqrt
 import pytest
 
 from tests.experiments.statistics.cases import two_sided
-from tfsm.experiments.statistics.verdicts import barnard, log_rank, mann_whitney
+from tfsm.analysis.significance import barnard, log_rank, mann_whitney
 
 
 def test_mann_whitney_without_ties() -> None:

@@ -8,13 +8,35 @@ from typing import Any
 
 import keras
 
-from tfsm.models.layers import DualBiasLSTMCell
-from tfsm.models.rules.bidirectional import bidirectional, why_not_bidirectional
-from tfsm.models.rules.convolution import convolution, tells, why_not_convolution
-from tfsm.models.rules.convolutional_lstm import LONGEST_PICTURES, convolutional_lstm, why_not_convolutional_lstm
-from tfsm.models.rules.dense import dense, einsum_dense, embedding, why_not_dense, why_not_embedding
-from tfsm.models.rules.recurrent import LONGEST, gru, lstm, simple_rnn, why_not_recurrent
-from tfsm.models.rules.scaling import normalization, prelu, why_not_normalization, why_not_prelu
+from tfsm.models.loading import DualBiasLSTMCell
+from tfsm.models.rules.convolution import (
+    LONGEST_PICTURES,
+    convolution,
+    convolutional_lstm,
+    tells,
+    why_not_convolution,
+    why_not_convolutional_lstm,
+)
+from tfsm.models.rules.dense import (
+    dense,
+    einsum_dense,
+    embedding,
+    normalization,
+    prelu,
+    why_not_dense,
+    why_not_embedding,
+    why_not_normalization,
+    why_not_prelu,
+)
+from tfsm.models.rules.recurrent import (
+    LONGEST,
+    bidirectional,
+    gru,
+    lstm,
+    simple_rnn,
+    why_not_bidirectional,
+    why_not_recurrent,
+)
 
 
 @dataclass(frozen=True)

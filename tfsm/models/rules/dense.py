@@ -1,14 +1,14 @@
-"""Rules for layers that are one product: Dense, EinsumDense, Embedding."""
+"""Dense, EinsumDense, Embedding, normalization, PReLU."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import tensorflow as tf
 
-from tfsm.contracts import Tensor
-from tfsm.models.folding import call_folded
-from tfsm.models.weights import Weights
+from tfsm.interfaces import Tensor
+from tfsm.models.weights import Weights, accepts_training, call_folded
 
 
 def why_not_dense(layer: Any) -> str | None:
@@ -58,3 +58,90 @@ def embedding(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     """Run an Embedding layer."""
     table = weights.wide(weights.of(layer.embeddings, layer.compute_dtype))
     return tf.gather(table, tf.cast(weights.wide(x), tf.int32), batch_dims=1)
+
+
+def why_not_normalization(layer: Any) -> str | None:
+    """Name what keeps a normalization from its rule, or None."""
+    rank = len(layer.get_build_config()["input_shape"])
+    axes = sorted(axis % rank for axis in tf.nest.flatten(layer.axis))
+    return None if axes == list(range(rank - len(axes), rank)) else "it normalizes other axes than the last"
+
+
+def why_not_prelu(layer: Any) -> str | None:
+    """Name what keeps a PReLU from its rule, or None."""
+    sizes = list(layer.alpha.shape)
+    while sizes and sizes[0] == 1:
+        sizes.pop(0)
+    behind = range(len(layer.alpha.shape) - len(sizes) + 1, len(layer.alpha.shape) + 1)
+    return "it shares weights along other axes than the first" if set(behind) & set(layer.shared_axes or ()) else None
+
+
+def normalization(layer: Any, weights: Weights, x: Tensor) -> Tensor:
+    """Run a Batch-, Layer-, Group- or RMSNormalization layer, as in inference."""
+    scale, offset = _scale(layer), getattr(layer, "beta", None)
+    weightless = {id(scale): tf.ones, id(offset): tf.zeros}
+
+    def neutral(variable: Any) -> Tensor:
+        # The layer's own arithmetic, without its weights.
+        fill = weightless.get(id(variable))
+        return tf.convert_to_tensor(variable.value) if fill is None else fill(variable.shape, variable.dtype)
+
+    kinds = [[neutral(v) for v in kind] for kind in (layer.trainable_variables, layer.non_trainable_variables)]
+    training = {"training": False} if accepts_training(layer.call) else {}
+    normal = call_folded(lambda own: layer.stateless_call(*kinds, own, **training)[0], (x,))
+    return _shifted(weights, _scaled(weights, normal, scale), offset)
+
+
+def prelu(layer: Any, weights: Weights, x: Tensor) -> Tensor:
+    """Run a PReLU layer."""
+    x = tf.cast(x, layer.compute_dtype)
+    return tf.nn.relu(x) + _scaled(weights, -tf.nn.relu(-x), layer.alpha)
+
+
+def _scale(layer: Any) -> Any:
+    gamma = getattr(layer, "gamma", None)
+    # RMSNormalization has another name for it, which in the others is a switch.
+    return layer.scale if gamma is None and hasattr(layer.scale, "shape") else gamma
+
+
+def _scaled(weights: Weights, x: Tensor, scale: Any) -> Tensor:
+    """Return x `[B, N, ...]` times a variable of the shape of its last axes."""
+    if scale is None:
+        return x
+    flat = _flat(weights, x, scale)
+    s = _one_place(weights.of(scale, x.dtype))
+    # A delta on the factor, at every place its own: the gradients by it add up to the factor's, as a bias' do.
+    return tf.reshape(flat * (s + _tapped(weights, flat, scale)), _shape(flat, x))
+
+
+def _shifted(weights: Weights, x: Tensor, offset: Any) -> Tensor:
+    """Return x `[B, N, ...]` plus a variable of the shape of its last axes."""
+    if offset is None:
+        return x
+    flat = _flat(weights, x, offset)
+    b = _one_place(weights.of(offset, x.dtype))
+    return tf.reshape(flat + b + _tapped(weights, flat, offset), _shape(flat, x))
+
+
+def _flat(weights: Weights, x: Tensor, variable: Any) -> Tensor:
+    """Return `[B, N, M, size]`, where the last axis is the variable's."""
+    lanes, examples = (x.shape[i] if x.shape[i] is not None else tf.shape(x)[i] for i in range(2))
+    return weights.wide(tf.reshape(x, [lanes, examples, -1, math.prod(variable.shape)]))
+
+
+def _one_place(value: Tensor) -> Tensor:
+    return tf.reshape(value, [value.shape[0] or tf.shape(value)[0], 1, 1, math.prod(value.shape[1:])])
+
+
+def _tapped(weights: Weights, flat: Tensor, variable: Any) -> Tensor | float:
+    if weights.taps is None:
+        return 0.0
+    delta, number = weights.taps.delta(flat)
+    weights.taps.record(variable, None, number)
+    return delta
+
+
+def _shape(flat: Tensor, x: Tensor) -> list[Any]:
+    dynamic = tf.shape(x)
+    own = [x.shape[i] if x.shape[i] is not None else dynamic[i] for i in range(1, x.shape.rank)]
+    return [flat.shape[0] or tf.shape(flat)[0], *own]

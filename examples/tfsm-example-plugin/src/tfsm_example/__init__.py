@@ -1,7 +1,7 @@
 """Exclusive or as a domain, sparse noise as an operator, a selection scheme, and an observer."""
 
 from tfsm import hookimpl
-from tfsm.registry import Registry
+from tfsm.plugins.registry import Registry
 
 from tfsm_example.options import CsvOptions, RandomParentOptions, SparseNoiseOptions, XorOptions
 

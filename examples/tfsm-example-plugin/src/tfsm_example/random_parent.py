@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 from tfsm import Choice
-from tfsm.contracts import Tensor
-from tfsm.kernels.noise import uniform
+from tfsm.interfaces import Tensor
+from tfsm.kernels.random import uniform
 
 from tfsm_example.options import RandomParentOptions
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import tensorflow as tf
-from tfsm.contracts import Nest, Tensor
-from tfsm.kernels.noise import split, uniform
+from tfsm.interfaces import Nest, Tensor
+from tfsm.kernels.random import split, uniform
 from tfsm.models.network import Network
 
 from tfsm_example.options import SparseNoiseOptions

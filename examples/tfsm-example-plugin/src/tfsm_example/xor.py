@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 from tfsm import Evaluation
-from tfsm.contracts import Tensor
+from tfsm.interfaces import Tensor
 from tfsm.models.network import Network
 
 from tfsm_example.options import XorOptions

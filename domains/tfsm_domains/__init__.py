@@ -1,0 +1,1 @@
+"""The domains that ship with tfsm, as plugins."""

@@ -1,0 +1,41 @@
+"""The hard maze and the pixel mazes as Gymnasium environments; importing this registers them."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from tfsm.utils.optional import optional
+
+NAMESPACE: Final = "tfsm"
+
+
+class Entry(NamedTuple):
+    """What Gymnasium is told of an environment before anything of it is imported: numbers of the default maze."""
+
+    module: str
+    decisions: int
+    threshold: float
+    """What a solved episode returns."""
+
+
+ENTRIES: Final = {
+    "HardMaze": Entry("hard_maze", 134, 451.0),
+    "TopdownMaze": Entry("topdown_maze", 40, 32.0),
+    "FirstPersonMaze": Entry("first_person_maze", 100, 32.0),
+}
+
+
+def _register(gymnasium: Any) -> None:
+    for name, entry in ENTRIES.items():
+        identity = f"{NAMESPACE}/{name}-v0"
+        if identity not in gymnasium.registry:
+            gymnasium.register(
+                identity,
+                entry_point=f"tfsm_domains.envs.{entry.module}:{name}Env",
+                vector_entry_point=f"tfsm_domains.envs.{entry.module}:{name}VectorEnv",
+                reward_threshold=entry.threshold,
+                max_episode_steps=entry.decisions,
+            )
+
+
+_register(optional("gymnasium", extra="gym", purpose="tfsm_domains.envs"))

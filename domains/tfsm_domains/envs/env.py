@@ -1,0 +1,413 @@
+"""MazeEnv, MazeVectorEnv, window, recording."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Final, NamedTuple
+
+import gymnasium
+import numpy as np
+import tensorflow as tf
+from gymnasium.vector.utils import batch_space
+
+from tfsm.errors import TfsmError, suggestion
+from tfsm.interfaces import Film, Tensor
+from tfsm.utils.optional import optional
+
+
+class Window:
+    """Shows pictures one after the other, at a rate; it opens with the first.
+
+    Args:
+        title: what is written above it.
+        rate: pictures a second at most.
+    """
+
+    def __init__(self, title: str, rate: float) -> None:
+        self._title, self._rate = title, rate
+        self._screen: Any = None
+        self._clock: Any = None
+
+    def show(self, picture: np.ndarray) -> None:
+        """Show a picture, and wait until the next one is due."""
+        pygame = optional("pygame", extra="replay", purpose="a window")
+        if self._screen is None:
+            self._open(pygame, picture)
+        self._screen.blit(pygame.surfarray.make_surface(picture.swapaxes(0, 1)), (0, 0))
+        pygame.event.pump()
+        pygame.display.flip()
+        self._clock.tick(self._rate)
+
+    def close(self) -> None:
+        """Close it, if it is open."""
+        if self._screen is not None:
+            optional("pygame", extra="replay", purpose="a window").display.quit()
+            self._screen = self._clock = None
+
+    def _open(self, pygame: Any, picture: np.ndarray) -> None:
+        try:
+            pygame.display.init()
+            self._screen = pygame.display.set_mode((picture.shape[1], picture.shape[0]))
+        except pygame.error as error:
+            raise TfsmError(
+                f'no window can be opened here ({error}); render_mode="rgb_array" draws without one'
+            ) from None
+        pygame.display.set_caption(self._title)
+        self._clock = pygame.time.Clock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Be closed in a copy."""
+        return {**self.__dict__, "_screen": None, "_clock": None}
+
+
+LEAST: Final = 2
+"""Lanes at least: XLA drops a batch axis of one and then sums in another order."""
+
+
+State = Any
+"""All that the simulator goes on from: a named tuple of tensors `[B, ...]`."""
+
+
+class Sight(NamedTuple):
+    """What there is to know of B agents."""
+
+    seen: Tensor
+    """`[B, ...]`, as in the observation space."""
+    score: Tensor
+    """`[B]`, of which a reward is the change."""
+    solved: Tensor
+    """`[B]`"""
+
+
+class Moment(NamedTuple):
+    """B agents between two decisions."""
+
+    state: State
+    time: Tensor
+    """`[B]`, decisions that were made; -1: to be put at the start by the next, whatever it is."""
+    seen: np.ndarray
+    score: np.ndarray
+    solved: np.ndarray
+
+
+class World(ABC):
+    """What an environment is made of; frozen dataclasses, so that equal ones are compiled once."""
+
+    hold: int
+    """Frames of a film that a decision lasts."""
+
+    @property
+    @abstractmethod
+    def limit(self) -> int:
+        """Decisions of an episode."""
+
+    @property
+    @abstractmethod
+    def frames(self) -> int:
+        """Frames of a film of an episode, apart from the first."""
+
+    @property
+    @abstractmethod
+    def rate(self) -> float:
+        """Frames a second of a film."""
+
+    @property
+    @abstractmethod
+    def threshold(self) -> float:
+        """What an episode returns that is solved."""
+
+    @abstractmethod
+    def observations(self) -> gymnasium.spaces.Box:
+        """Return the observation space of one agent."""
+
+    @abstractmethod
+    def actions(self) -> gymnasium.Space[Any]:
+        """Return the action space of one agent."""
+
+    @abstractmethod
+    def idle(self, count: int) -> np.ndarray:
+        """Return some actions of so many agents, as the simulator takes them."""
+
+    @abstractmethod
+    def checked(self, actions: Any, count: int) -> np.ndarray:
+        """Return actions of so many agents as the simulator takes them, or say what is wrong with them."""
+
+    @abstractmethod
+    def begin(self, lanes: int) -> State:
+        """Return the state of agents at the start."""
+
+    @abstractmethod
+    def step(self, state: State, time: Tensor, actions: Tensor) -> State:
+        """Return the state after a decision."""
+
+    @abstractmethod
+    def look(self, state: State) -> Sight:
+        """Return what there is to know of a state."""
+
+    @abstractmethod
+    def info(self, moment: Moment) -> dict[str, np.ndarray]:
+        """Return what an environment tells beside observations and rewards, `[B, ...]` each."""
+
+    @abstractmethod
+    def poses(self, moment: Moment) -> np.ndarray:
+        """Return the poses in a film since the decision before: `[B, hold, D]`."""
+
+    @abstractmethod
+    def film(self, trail: np.ndarray, seen: np.ndarray) -> Film:
+        """Return a film of one agent.
+
+        Args:
+            trail: `[1, frames + 1, D]`, poses.
+            seen: `[frames + 1, ...]`, observations.
+        """
+
+    def start(self, lanes: int) -> Moment:
+        """Return agents before their first decision."""
+        lanes = max(LEAST, lanes)
+        # By the same program as all other moments: another may round otherwise.
+        nobody = Moment(self.begin(lanes), tf.fill([lanes], -1), *[np.empty(0)] * 3)
+        return self.go(nobody, self.idle(lanes))
+
+    def go(self, moment: Moment, actions: np.ndarray) -> Moment:
+        """Let agents make a decision each.
+
+        Args:
+            moment: where they are.
+            actions: `[B, ...]`, or fewer where there are fewer agents than lanes.
+        """
+        lanes = moment.time.shape[0]
+        if len(actions) < lanes:
+            actions = actions[np.minimum(np.arange(lanes), len(actions) - 1)]
+        time, seen, score, solved, *state = _compiled(self, lanes)(moment.time, tf.constant(actions), *moment.state)
+        return Moment(type(moment.state)(*state), time, seen.numpy(), score.numpy(), solved.numpy())
+
+
+@lru_cache(maxsize=32)
+def _compiled(world: World, lanes: int) -> Callable[..., Any]:
+    kind = type(world.begin(lanes))
+
+    def decide(time: Tensor, actions: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
+        fresh = time < 0
+
+        def chosen(start: Tensor, new: Tensor) -> Tensor:
+            return tf.where(tf.reshape(fresh, [-1, *[1] * (new.shape.rank - 1)]), start, new)
+
+        stepped = world.step(kind(*state), time, actions)
+        after = kind(*(chosen(*both) for both in zip(world.begin(lanes), stepped, strict=True)))
+        return time + 1, *world.look(after), *after
+
+    # One shape only, and flat: to look for the right one and to unpack takes longer than the simulation.
+    given = (tf.fill([lanes], -1), world.idle(lanes), *world.begin(lanes))
+    return tf.function(decide, jit_compile=True, autograph=False).get_concrete_function(
+        *(tf.TensorSpec(x.shape, x.dtype) for x in given)
+    )
+
+
+class Recording:
+    """Keeps where the first agent has been; of what it sees, a film shows the last alone.
+
+    Args:
+        world: where it is.
+        moment: where it starts.
+    """
+
+    def __init__(self, world: World, moment: Moment) -> None:
+        self._world, self._frame = world, 0
+        poses = world.poses(moment)
+        self._trail = np.zeros([1, world.frames + 1, poses.shape[-1]])
+        self._seen = moment.seen[0].copy()
+        self._trail[0, 0] = poses[0, -1]
+
+    @cached_property
+    def _film(self) -> Film:
+        # It looks at arrays that go on changing.
+        return self._world.film(self._trail, np.broadcast_to(self._seen, [self._trail.shape[1], *self._seen.shape]))
+
+    def begin(self, moment: Moment) -> None:
+        """Start again."""
+        self._frame = 0
+        self._trail[0, 0] = self._world.poses(moment)[0, -1]
+        self._seen[...] = moment.seen[0]
+
+    def add(self, moment: Moment) -> None:
+        """Go on with a decision."""
+        poses = self._world.poses(moment)[0]
+        left = self._trail[0, self._frame + 1 :][: len(poses)]
+        left[...] = poses[: len(left)]
+        self._frame += len(left)
+        self._seen[...] = moment.seen[0]
+
+    def picture(self) -> np.ndarray:
+        """Draw the present: `[height, width, 3]`, bytes."""
+        return self._film.frame(self._frame)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the film: a canvas cannot be pickled."""
+        return {name: value for name, value in self.__dict__.items() if name != "_film"}
+
+
+def drawn_at(rate: float) -> dict[str, Any]:
+    """Return the metadata of an environment that draws so many pictures a second."""
+    return {"render_modes": ["human", "rgb_array"], "render_fps": rate}
+
+
+class MazeEnv(gymnasium.Env[np.ndarray, Any]):
+    """One agent in a world; nothing is left to chance, so a seed changes nothing.
+
+    Args:
+        world: where it is.
+        render_mode: `human`, `rgb_array` or None.
+    """
+
+    metadata: dict[str, Any]
+
+    def __init__(self, world: World, render_mode: str | None) -> None:
+        modes = type(self).metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise TfsmError(f"no render mode named {render_mode!r}{suggestion(render_mode, modes)}")
+        self.render_mode = render_mode
+        self.metadata = drawn_at(world.rate / world.hold)
+        self.observation_space, self.action_space = world.observations(), world.actions()
+        self._world = world
+        self._moment: Moment | None = None
+        self._over = False
+        self._recording: Recording | None = None
+        self._window = Window("tfsm", self.metadata["render_fps"])
+
+    @property
+    def reward_threshold(self) -> float:
+        """What a solved episode returns in this maze, as the registered one says of the default maze."""
+        return self._world.threshold
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode; there are no options."""
+        super().reset(seed=seed)
+        self._check_whole()
+        self._moment, self._over = self._world.start(1), False
+        if self.render_mode is not None:
+            if self._recording is None:
+                self._recording = Recording(self._world, self._moment)
+            self._recording.begin(self._moment)
+        return self._told(self._moment)
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Make a decision."""
+        before = self._moment
+        if before is None or self._over:
+            raise gymnasium.error.ResetNeeded("call reset(): no episode is going on")
+        actions = self._world.checked(np.asarray(action)[None], 1)
+        now = self._moment = self._world.go(before, actions)
+        terminated, truncated = bool(now.solved[0]), _steps(now) >= self._world.limit
+        self._over = terminated or truncated
+        if self._recording is not None:
+            self._recording.add(now)
+        seen, info = self._told(now)
+        return seen, float(now.score[0]) - float(before.score[0]), terminated, truncated, info
+
+    def render(self) -> Any:
+        """Return a picture of the episode so far if the mode is `rgb_array`; a window shows it anyway."""
+        if self.render_mode is None:
+            gymnasium.logger.warn("nothing is drawn without a render mode: make the environment with one")
+        elif self._recording is None:
+            raise gymnasium.error.ResetNeeded("call reset(): no episode is going on")
+        elif self.render_mode == "rgb_array":
+            return self._recording.picture()
+        return None
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        self._window.close()
+
+    def _told(self, moment: Moment) -> tuple[np.ndarray, dict[str, Any]]:
+        if self.render_mode == "human" and self._recording is not None:
+            self._window.show(self._recording.picture())
+        info = {key: value[0] if value.ndim > 1 else value[0].item() for key, value in self._world.info(moment).items()}
+        return moment.seen[0].copy(), info
+
+    def _check_whole(self) -> None:
+        """Warn if an episode was cut off by what is registered for the default maze."""
+        known = gymnasium.registry.get(self.spec.id) if self.spec is not None else None
+        if known is not None and self._moment is not None and not self._over:
+            warn_of_limit(_steps(self._moment), self._world.limit, known.max_episode_steps)
+
+
+def _steps(moment: Moment) -> int:
+    return int(moment.time.numpy()[0])
+
+
+def warn_of_limit(steps: int, limit: int, registered: int | None) -> None:
+    """Warn if episodes end after the registered number of steps, and should not."""
+    if steps == registered and steps < limit:
+        gymnasium.logger.warn(
+            f"an episode of this maze has {limit} steps, but is cut off after {steps}, as is registered for the "
+            "default maze: make the environment with max_episode_steps=-1"
+        )
+
+
+class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
+    """Many agents, each in a world of its own; whose episode was over is put at the start in the next step.
+
+    Args:
+        world: where they are.
+        count: how many.
+        name: what the world's environment is registered as.
+        most: steps of an episode at most; -1 or None: as many as the world has.
+        render_mode: None.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "render_modes": [],
+        "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(self, world: World, count: int, name: str, most: int | None, render_mode: str | None) -> None:
+        if render_mode is not None:
+            raise TfsmError('many agents at once are not drawn: vectorization_mode="sync" draws them')
+        self.num_envs = count
+        self.single_observation_space, self.single_action_space = world.observations(), world.actions()
+        self.observation_space = batch_space(self.single_observation_space, count)
+        self.action_space = batch_space(self.single_action_space, count)
+        self._world, self._limit = world, world.limit
+        if most is not None and most != -1:
+            warn_of_limit(most, world.limit, gymnasium.spec(name).max_episode_steps)
+            self._limit = min(most, world.limit)
+        self._moment: Moment | None = None
+        self._over = np.zeros([count], bool)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin all episodes; a seed changes nothing, and there are no options."""
+        super().reset(seed=seed)
+        self._moment = self._world.start(self.num_envs)
+        self._over = np.zeros([self.num_envs], bool)
+        return self._told(self._moment)
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Make a decision each."""
+        before, fresh, count = self._moment, self._over, self.num_envs
+        if before is None:
+            raise gymnasium.error.ResetNeeded("call reset(): no episode is going on")
+        given = self._world.checked(actions, count)
+        if fresh.any():
+            time = before.time.numpy()
+            time[:count][fresh] = -1
+            before = before._replace(time=tf.constant(time))
+        now = self._moment = self._world.go(before, given)
+        rewards = np.where(fresh, 0.0, now.score[:count].astype(float) - before.score[:count])
+        terminated = now.solved[:count] & ~fresh
+        truncated = now.time.numpy()[:count] >= self._limit
+        self._over = terminated | truncated
+        seen, info = self._told(now)
+        return seen, rewards, terminated, truncated, info
+
+    def _told(self, moment: Moment) -> tuple[np.ndarray, dict[str, Any]]:
+        info: dict[str, Any] = {}
+        for key, value in self._world.info(moment).items():
+            info[key] = value[: self.num_envs]
+            info[f"_{key}"] = np.ones([self.num_envs], bool)
+        return moment.seen[: self.num_envs], info

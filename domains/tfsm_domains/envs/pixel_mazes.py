@@ -1,0 +1,286 @@
+"""The topdown maze as an environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+import tensorflow as tf
+
+from tfsm.errors import TfsmError
+from tfsm.interfaces import Film, Tensor
+from tfsm.plugins.options import validate
+from tfsm_domains.envs.env import MazeEnv, MazeVectorEnv, Moment, Sight, World, drawn_at
+from tfsm_domains.pixel_maze import FirstPersonOptions, Scoring, TopdownOptions
+from tfsm_domains.pixel_maze.drawing import PixelFilm
+from tfsm_domains.pixel_maze.first_person import RATE as FIRST_PERSON_RATE
+from tfsm_domains.pixel_maze.first_person import Done, FirstPersonMaze
+from tfsm_domains.pixel_maze.layout import Layout
+from tfsm_domains.pixel_maze.networks import SIZE
+from tfsm_domains.pixel_maze.raycast import draw
+from tfsm_domains.pixel_maze.topdown import RATE as TOPDOWN_RATE
+from tfsm_domains.pixel_maze.topdown import Agents, TopdownMaze
+
+ACTIONS = 5
+
+
+class PixelWorld(World):
+    """A pixel maze: pictures are seen, and a point is worth a square of the path."""
+
+    layout: Layout
+
+    @property
+    def threshold(self) -> float:
+        """All squares but the one to start from."""
+        return float(len(self.layout.path) - 1)
+
+    def observations(self) -> gymnasium.spaces.Box:
+        """Return the space of pictures."""
+        return gymnasium.spaces.Box(0, 255, (SIZE, SIZE, 1), np.uint8)
+
+    def actions(self) -> gymnasium.spaces.Discrete[Any]:
+        """Return the space of what can be done."""
+        return gymnasium.spaces.Discrete(ACTIONS)
+
+    def idle(self, count: int) -> np.ndarray:
+        """Return actions that do nothing."""
+        return np.full([count], ACTIONS - 1, np.int32)
+
+    def checked(self, actions: Any, count: int) -> np.ndarray:
+        """Return actions as numbers."""
+        given = np.asarray(actions)
+        if given.shape != (count,) or given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= ACTIONS:
+            raise TfsmError(f"an action is a whole number from 0 to {ACTIONS - 1}, got {actions!r}")
+        return given.astype(np.int32)
+
+    def info(self, moment: Moment) -> dict[str, np.ndarray]:
+        """Tell where agents are, and how many squares count as touched."""
+        place = self.poses(moment)[:, -1, :2]
+        return {"position": place, "squares": moment.score.astype(np.int64), "solved": moment.solved}
+
+    def film(self, trail: np.ndarray, seen: np.ndarray) -> Film:
+        """Return what a replay shows: the map, and beside it what is seen."""
+        return PixelFilm(self.layout, trail, seen[..., 0], self.rate)
+
+
+def checked_options(name: str, options: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a maze, or say what is wrong with them."""
+    maze = given["maze"]
+    plain = {**given, "maze": None if maze is None else os.fspath(maze)}
+    validate(options, plain, where=name)
+    return plain
+
+
+TOPDOWN_NAME = "tfsm/TopdownMaze-v0"
+
+
+@dataclass(frozen=True)
+class TopdownWorld(PixelWorld):
+    """The maze; its layout belongs to what makes two of them equal, because a file may change."""
+
+    maze: TopdownMaze
+    layout: Layout
+    hold: int = 1
+
+    @property
+    def limit(self) -> int:
+        """Moves of an episode."""
+        return self.maze.options.steps
+
+    @property
+    def frames(self) -> int:
+        """A frame a move."""
+        return self.limit
+
+    @property
+    def rate(self) -> float:
+        """As in a replay."""
+        return TOPDOWN_RATE
+
+    def begin(self, lanes: int) -> Agents:
+        """Return agents on the start."""
+        return self.maze.begin(lanes)
+
+    def step(self, state: Agents, time: Tensor, actions: Tensor) -> Agents:
+        """Move."""
+        return self.maze.moved(state, actions)
+
+    def look(self, state: Agents) -> Sight:
+        """Look up the picture, and count."""
+        seen = tf.gather(self.maze.grays(), tf.gather(self.maze.ground.view, state.here))[..., None]
+        score = self.maze.score(state)
+        return Sight(seen, score, tf.equal(score, float(len(self.layout.path))))
+
+    def poses(self, moment: Moment) -> np.ndarray:
+        """Return x and y."""
+        return self.maze.ground.middles[moment.state.here.numpy()][:, None]
+
+
+def _topdown_world(**options: Any) -> TopdownWorld:
+    maze = TopdownMaze(**checked_options(TOPDOWN_NAME, TopdownOptions, options))
+    return TopdownWorld(maze, maze.layout)
+
+
+class TopdownMazeEnv(MazeEnv):
+    """Walk a hidden path through a grid maze, seen from above.
+
+    An observation is the nine squares around as 64x64 gray levels from 0 to 255; the domain's network sees
+    `observation.astype(np.float32) / 255`. Actions are up, right, down, left and none. The reward is 1
+    for each square of the path that is touched for the first time; an episode is over when all are.
+
+    Args:
+        maze: a maze file, or `short`; None: the default maze.
+        scoring: `touched`: squares count in whatever order; `progress`: only in the path's own.
+        steps: moves of an episode.
+        render_mode: `human`, `rgb_array` or None.
+    """
+
+    metadata = drawn_at(TOPDOWN_RATE)
+
+    def __init__(
+        self,
+        *,
+        maze: str | os.PathLike[str] | None = None,
+        scoring: Scoring = TopdownOptions.scoring,
+        steps: int = TopdownOptions.steps,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(_topdown_world(maze=maze, scoring=scoring, steps=steps), render_mode)
+
+
+class TopdownMazeVectorEnv(MazeVectorEnv):
+    """Many agents at once, each in a maze of its own; see `TopdownMazeEnv`."""
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        maze: str | os.PathLike[str] | None = None,
+        scoring: Scoring = TopdownOptions.scoring,
+        steps: int = TopdownOptions.steps,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        world = _topdown_world(maze=maze, scoring=scoring, steps=steps)
+        super().__init__(world, num_envs, TOPDOWN_NAME, max_episode_steps, render_mode)
+
+
+FIRST_PERSON_NAME = "tfsm/FirstPersonMaze-v0"
+
+
+class FirstPersonState(NamedTuple):
+    """B agents."""
+
+    track: Tensor
+    """`[B, hold, 3]`: x, y and heading after each frame of the last decision."""
+    touched: Tensor
+    progress: Tensor
+    """As in `Done`."""
+
+
+@dataclass(frozen=True)
+class FirstPersonWorld(PixelWorld):
+    """The maze; its layout belongs to what makes two of them equal, because a file may change."""
+
+    maze: FirstPersonMaze
+    layout: Layout
+    hold: int
+
+    @property
+    def limit(self) -> int:
+        """How often an agent is asked."""
+        return self.maze.decisions
+
+    @property
+    def frames(self) -> int:
+        """Frames of an episode."""
+        return self.maze.options.frames
+
+    @property
+    def rate(self) -> float:
+        """As in a replay."""
+        return FIRST_PERSON_RATE
+
+    def begin(self, lanes: int) -> FirstPersonState:
+        """Return agents at the start."""
+        start, done = self.maze.begin(lanes)
+        return FirstPersonState(tf.repeat(start[:, None], self.hold, axis=1), *done)
+
+    def step(self, state: FirstPersonState, time: Tensor, actions: Tensor) -> FirstPersonState:
+        """Do the same for some frames."""
+        done = Done(state.touched, state.progress)
+        track, done = self.maze.held(state.track[:, -1], actions, done, time * self.hold)
+        return FirstPersonState(track, *done)
+
+    def look(self, state: FirstPersonState) -> Sight:
+        """Draw, and count."""
+        here = state.track[:, -1]
+        seen = draw(self.maze.walls, None, here[:, :2], here[:, 2])[..., None]
+        score = self.maze.score(Done(state.touched, state.progress))
+        return Sight(seen, score, tf.equal(score, float(len(self.layout.path))))
+
+    def info(self, moment: Moment) -> dict[str, np.ndarray]:
+        """Tell in which direction agents look too, in degrees."""
+        return {**super().info(moment), "heading": moment.state.track.numpy()[:, -1, 2]}
+
+    def poses(self, moment: Moment) -> np.ndarray:
+        """Return x, y and heading in radians."""
+        track: np.ndarray = moment.state.track.numpy()
+        return np.concatenate([track[..., :2], np.radians(track[..., 2:])], axis=-1)
+
+
+def _first_person_world(**options: Any) -> FirstPersonWorld:
+    maze = FirstPersonMaze(**checked_options(FIRST_PERSON_NAME, FirstPersonOptions, options))
+    return FirstPersonWorld(maze, maze.layout, maze.options.hold)
+
+
+class FirstPersonMazeEnv(MazeEnv):
+    """Walk a hidden path through a grid maze, seen in perspective.
+
+    An observation is 64x64 gray levels from 0 to 255; the domain's network sees
+    `observation.astype(np.float32) / 255`. Actions are forward, left, right, backward and none; a step
+    does one of them for `hold` frames. The reward is 1 for each square of the path that is touched for the first time;
+    an episode is over when all are.
+
+    Args:
+        maze: a maze file, or `short`; None: the default maze.
+        scoring: `touched`: squares count in whatever order; `progress`: only in the path's own.
+        frames: of an episode.
+        hold: frames that each action is held for.
+        render_mode: `human`, `rgb_array` or None.
+    """
+
+    metadata = drawn_at(FIRST_PERSON_RATE / FirstPersonOptions.hold)
+
+    def __init__(
+        self,
+        *,
+        maze: str | os.PathLike[str] | None = None,
+        scoring: Scoring = FirstPersonOptions.scoring,
+        frames: int = FirstPersonOptions.frames,
+        hold: int = FirstPersonOptions.hold,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(_first_person_world(maze=maze, scoring=scoring, frames=frames, hold=hold), render_mode)
+
+
+class FirstPersonMazeVectorEnv(MazeVectorEnv):
+    """Many agents at once, each in a maze of its own; see `FirstPersonMazeEnv`."""
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        maze: str | os.PathLike[str] | None = None,
+        scoring: Scoring = FirstPersonOptions.scoring,
+        frames: int = FirstPersonOptions.frames,
+        hold: int = FirstPersonOptions.hold,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        world = _first_person_world(maze=maze, scoring=scoring, frames=frames, hold=hold)
+        super().__init__(world, num_envs, FIRST_PERSON_NAME, max_episode_steps, render_mode)

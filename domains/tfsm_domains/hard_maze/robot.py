@@ -1,0 +1,211 @@
+"""Simulator + geometry.
+
+Positions and headings are 64-bit numbers: whether a step ends in a wall is a matter of the last digits, and a step made
+or not made changes everything after it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import tensorflow as tf
+
+from tfsm.interfaces import Tensor
+from tfsm_domains.hard_maze.maze import Maze
+
+
+def clearance(points: Tensor, walls: Tensor) -> Tensor:
+    """Return the distance `[...]` of points `[..., 2]` from the nearest of walls `[W, 4]`."""
+    start, along = walls[:, :2], walls[:, 2:] - walls[:, :2]
+    away = points[..., None, :] - start  # [..., W, 2]
+    fraction = tf.reduce_sum(away * along, axis=-1) / tf.reduce_sum(along * along, axis=-1)
+    nearest = away - tf.clip_by_value(fraction, 0.0, 1.0)[..., None] * along
+    return tf.sqrt(tf.reduce_min(tf.reduce_sum(nearest * nearest, axis=-1), axis=-1))
+
+
+def ray_lengths(origins: Tensor, angles: Tensor, walls: Tensor, limit: float) -> Tensor:
+    """Return how far rays from `[..., 2]` at angles `[..., R]` (radians) go before walls `[W, 4]`: `[..., R]`."""
+    start, along = walls[:, :2] - origins[..., None, :], walls[:, 2:] - walls[:, :2]  # [..., W, 2]
+    # Each ray is a line through the origin: x * uy - y * ux tells on which side of it a point lies.
+    ux, uy = tf.cos(angles)[..., None], tf.sin(angles)[..., None]  # [..., R, 1]
+    slope = ux * along[:, 1] - uy * along[:, 0]  # [..., R, W]
+    side = start[..., None, :, 0] * uy - start[..., None, :, 1] * ux
+    reach = (start[..., 0] * along[:, 1] - start[..., 1] * along[:, 0])[..., None, :]
+    # Divided only once it is known that the ray meets the wall, between its ends and ahead.
+    sign = tf.sign(slope)
+    meets = (side * sign >= 0) & (side * sign <= slope * sign) & (reach * sign >= 0) & (sign != 0)
+    lengths = tf.where(meets, reach / tf.where(meets, slope, 1.0), limit)
+    return tf.minimum(tf.reduce_min(lengths, axis=-1), limit)
+
+
+RANGEFINDERS: Final = (-90.0, -45.0, 0.0, 45.0, 90.0, -180.0)
+"""Degrees from the heading."""
+RANGE: Final = 100.0
+LIMIT: Final = 3.0
+"""Most units, and most degrees, of a step."""
+CHANGE: Final = 0.2
+"""Most that speed or angular velocity change in a step."""
+SENSORS: Final = 1 + len(RANGEFINDERS) + 4
+
+Policy = Callable[[Tensor], Tensor]
+"""From sensors `[B, 11]` to two outputs `[B, 2]` in [0, 1]."""
+
+
+class Robot(NamedTuple):
+    """Where robots are and how they move."""
+
+    position: Tensor
+    """`[B, 2]`"""
+    heading: Tensor
+    """`[B]`, degrees"""
+    turning: Tensor
+    """`[B]`, degrees a step"""
+    speed: Tensor
+    """`[B]`, units a step"""
+
+
+class Roll(NamedTuple):
+    """A roll-out of B robots."""
+
+    end: Robot
+    reached: Tensor
+    """`[B]`, whether the robot was ever within reach of the goal."""
+    sound: Tensor
+    """`[B]`, whether all outputs were finite."""
+    seen: Tensor
+    """`[B, decisions, 11]`: what the network saw."""
+    trail: Tensor
+    """`[B, steps + 1, 3]`: x, y and heading, if asked for; else of no steps."""
+
+
+def begin(maze: Maze, count: int | Tensor) -> Robot:
+    """Return `count` robots at the start, at rest."""
+    zeros = tf.zeros([count], tf.float64)
+    return Robot(tf.tile(tf.constant([maze.start], tf.float64), [count, 1]), zeros + maze.heading, zeros, zeros)
+
+
+def step(maze: Maze, robot: Robot, outputs: Tensor) -> Robot:
+    """Move one step: turn towards the wanted velocities, go ahead unless a wall is in the way, and turn."""
+    wanted = (tf.cast(outputs, tf.float64) - 0.5) * (2.0 * LIMIT)
+    turning = _towards(robot.turning, wanted[:, 0])
+    speed = _towards(robot.speed, wanted[:, 1])
+    radians = robot.heading * (math.pi / 180.0)
+    moved = robot.position + speed[:, None] * tf.stack([tf.cos(radians), tf.sin(radians)], axis=-1)
+    blocked = clearance(moved, _walls(maze, tf.float64)) < maze.radius
+    heading = robot.heading + turning
+    heading = tf.where(heading > 360.0, heading - 360.0, tf.where(heading < 0.0, heading + 360.0, heading))
+    return Robot(tf.where(blocked[:, None], robot.position, moved), heading, turning, speed)
+
+
+def sense(maze: Maze, position: Tensor, heading: Tensor) -> Tensor:
+    """Return sensor readings `[..., 11]`: a bias, six rangefinders and four slices of the compass to the goal."""
+    angles = (heading[..., None] + tf.constant(RANGEFINDERS, heading.dtype)) * (math.pi / 180.0)
+    # The network takes 32 bits, and these are most of the work.
+    lengths = ray_lengths(tf.cast(position, tf.float32), tf.cast(angles, tf.float32), _walls(maze, tf.float32), RANGE)
+    ahead = tf.constant(maze.goal, position.dtype) - position
+    bearing = tf.atan2(ahead[..., 1], ahead[..., 0]) * (180.0 / math.pi) - heading
+    quarter = tf.math.floormod(tf.floor((bearing + 45.0) / 90.0), 4.0)  # 0: [315, 405), 1: [45, 135), ...
+    slices = tf.cast(tf.equal(quarter[..., None], tf.range(4, dtype=quarter.dtype)), tf.float32)
+    return tf.concat([tf.ones_like(lengths[..., :1]), lengths / RANGE, slices], axis=-1)
+
+
+def near(maze: Maze, robot: Robot) -> Tensor:
+    """Say which robots are within reach of the goal: `[B]`."""
+    away = robot.position - tf.constant(maze.goal, tf.float64)
+    return tf.reduce_sum(away * away, axis=-1) < maze.reach**2
+
+
+def decisions_of(maze: Maze, hold: int) -> int:
+    """Return how often a robot is asked."""
+    return -(-maze.steps // hold)
+
+
+def held(
+    maze: Maze, robot: Robot, outputs: Tensor, reached: Tensor, since: Tensor, hold: int, *, stop: bool = False
+) -> tuple[list[Robot], Tensor]:
+    """Hold outputs for some steps, as long as there are any left.
+
+    Args:
+        maze: where.
+        robot: who.
+        outputs: `[B, 2]`
+        reached: `[B]`, whether a robot was ever within reach of the goal.
+        since: steps that were made before: of all robots, or `[B]`.
+        hold: how many to make.
+        stop: whether a robot stays where it was first within reach of the goal.
+
+    Returns:
+        The robots after each of these steps, and whether they were ever within reach of the goal.
+    """
+    track = []
+    for i in range(hold):
+        on = since + i < maze.steps
+        on = on & ~reached if stop else on
+        moved = step(maze, robot, outputs)
+        robot = Robot(*(tf.where(_like(on, new), new, old) for new, old in zip(moved, robot, strict=True)))
+        reached |= near(maze, robot)
+        track.append(robot)
+    return track, reached
+
+
+def roll(maze: Maze, policy: Policy, count: int, hold: int, *, trail: bool = False) -> Roll:
+    """Let `count` robots go, each action held for `hold` steps.
+
+    Args:
+        maze: where.
+        policy: what steers them.
+        count: B.
+        hold: steps between two decisions.
+        trail: whether to keep every pose.
+    """
+    decisions = decisions_of(maze, hold)
+
+    def decide(
+        number: Tensor, robot: Robot, reached: Tensor, sound: Tensor, seen: tf.TensorArray, poses: tf.TensorArray
+    ) -> tuple[Tensor, Robot, Tensor, Tensor, tf.TensorArray, tf.TensorArray]:
+        sensors = sense(maze, robot.position, robot.heading)
+        outputs = policy(sensors)
+        finite = tf.math.is_finite(outputs)
+        sound &= tf.reduce_all(finite, axis=-1)
+        outputs = tf.where(finite, outputs, 0.5)  # its robot stands still, and stays on the map
+        track, reached = held(maze, robot, outputs, reached, number * hold, hold)
+        poses = poses.write(number, tf.stack([_pose(one) for one in track], axis=1)) if trail else poses
+        return number + 1, track[-1], reached, sound, seen.write(number, sensors), poses
+
+    start = begin(maze, count)
+    first = (
+        tf.constant(0),
+        start,
+        near(maze, start),
+        tf.ones([count], tf.bool),
+        tf.TensorArray(tf.float32, decisions, element_shape=[count, SENSORS]),
+        tf.TensorArray(tf.float64, decisions if trail else 0, element_shape=[count, hold, 3]),
+    )
+    _, end, reached, sound, seen, poses = tf.while_loop(
+        lambda number, *_: number < decisions, decide, first, maximum_iterations=decisions
+    )
+    kept = tf.zeros([count, 0, 3], tf.float64)
+    if trail:
+        walked = tf.reshape(tf.transpose(poses.stack(), [1, 0, 2, 3]), [count, decisions * hold, 3])
+        kept = tf.concat([_pose(start)[:, None], walked[:, : maze.steps]], axis=1)
+    return Roll(end, reached, sound, tf.transpose(seen.stack(), [1, 0, 2]), kept)
+
+
+def _towards(value: Tensor, wanted: Tensor) -> Tensor:
+    moved = value + tf.clip_by_value(wanted - value, -CHANGE, CHANGE)
+    return tf.clip_by_value(moved, -LIMIT, LIMIT)
+
+
+def _like(on: Tensor, values: Tensor) -> Tensor:
+    """Give a condition as many axes as values have, unless it is the same for all."""
+    return tf.reshape(on, [-1, *[1] * (values.shape.rank - 1)]) if on.shape.rank else on
+
+
+def _pose(robot: Robot) -> Tensor:
+    return tf.concat([robot.position, robot.heading[:, None]], axis=-1)
+
+
+def _walls(maze: Maze, dtype: tf.DType) -> Tensor:
+    return tf.constant(maze.walls, dtype)

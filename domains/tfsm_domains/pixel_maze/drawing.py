@@ -1,0 +1,122 @@
+"""Pictures of the pixel mazes: the map with the agents on it, and beside it what the first of them sees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from tfsm.render.canvas import INK, PAPER, Canvas, Colour
+from tfsm_domains.pixel_maze.layout import Layout, Square
+
+PATH: Final[Colour] = (235, 225, 180)
+TOUCHED: Final[Colour] = (160, 205, 165)
+AGENT: Final[Colour] = (0, 90, 170)
+GOAL: Final[Colour] = (213, 94, 0)
+SOLVES: Final[Colour] = (0, 140, 110)
+FAILS: Final[Colour] = (190, 120, 150)
+
+
+@dataclass(frozen=True)
+class PixelFilm:
+    """Agents in a maze; the first is followed, of the others only the trails are drawn."""
+
+    layout: Layout
+    trails: np.ndarray
+    """`[B, steps + 1, 2 or 3]`: x and y in squares, and a heading in radians where agents have one."""
+    pictures: np.ndarray
+    """`[steps + 1, 64, 64]`, bytes: what the first agent sees."""
+    rate: float
+
+    @cached_property
+    def _empty(self) -> Canvas:
+        return canvas_of(self.layout)
+
+    def __len__(self) -> int:
+        """Return one frame for each place."""
+        return self.trails.shape[1]
+
+    def frame(self, index: int) -> np.ndarray:
+        """Draw one moment."""
+        canvas = self._drawn(index)
+        canvas.words(f"step {index}: {self._count(0, index)} of {len(self.layout.path)} squares")
+        return self._beside(canvas.image(), index)
+
+    def still(self) -> np.ndarray:
+        """Draw the whole trail."""
+        last = len(self) - 1
+        canvas = self._drawn(last)
+        words = f"{self._count(0, last)} of {len(self.layout.path)} squares"
+        if len(self.trails) > 1:
+            solving = sum(self._count(i, last) == len(self.layout.path) for i in range(1, len(self.trails)))
+            words = f"{solving} of {len(self.trails) - 1} mutants touch all"
+        canvas.words(words)
+        return self._beside(canvas.image(), last)
+
+    def _drawn(self, index: int) -> Canvas:
+        canvas = self._empty.copy()
+        for square in self._touched(0, index):
+            _fill(canvas, square, TOUCHED)
+        last = len(self) - 1
+        for i in range(1, len(self.trails)):
+            colour = SOLVES if self._count(i, last) == len(self.layout.path) else FAILS
+            shift = 0.3 * (i / len(self.trails) - 0.5)  # beside each other where they go the same way
+            canvas.line(self.trails[i, : index + 1, :2] + shift, colour, 0.04)
+        canvas.line(self.trails[0, : index + 1, :2], AGENT, 0.08)
+        x, y = self.trails[0, index, :2]
+        canvas.circle((x, y), 0.28, AGENT)
+        if self.trails.shape[-1] == 3:
+            heading = self.trails[0, index, 2]
+            canvas.line([(x, y), (x + 0.28 * math.cos(heading), y + 0.28 * math.sin(heading))], PAPER, 0.08)
+        return canvas
+
+    def _touched(self, agent: int, index: int) -> set[Square]:
+        places = np.floor(self.trails[agent, : index + 1, :2]).astype(int).tolist()
+        return {Square(y, x) for x, y in places} & self.layout.path
+
+    def _count(self, agent: int, index: int) -> int:
+        return len(self._touched(agent, index))
+
+    def _beside(self, image: np.ndarray, index: int) -> np.ndarray:
+        """Put what the agent sees beside the map, as large as fits in whole pixels."""
+        height = image.shape[0]
+        times = max(1, (height - 40) // self.pictures.shape[1])
+        seen = np.kron(self.pictures[index], np.ones([times, times], np.uint8))
+        side = np.full([height, seen.shape[1] + 20 + seen.shape[1] % 2, 3], PAPER, np.uint8)
+        top = (height - seen.shape[0]) // 2
+        side[top - 2 : top + seen.shape[0] + 2, 8 : 12 + seen.shape[1]] = INK
+        side[top : top + seen.shape[0], 10 : 10 + seen.shape[1]] = seen[..., None]
+        return np.concatenate([image, side], axis=1)
+
+
+def canvas_of(layout: Layout) -> Canvas:
+    """Return a picture of a maze with its hidden path, to draw on in squares."""
+    canvas = Canvas((0.0, 0.0), (layout.width, layout.height))
+    for row in range(layout.height):
+        for column in range(layout.width):
+            square = Square(row, column)
+            if not layout.free(square):
+                _fill(canvas, square, INK)
+            elif square in layout.path:
+                _fill(canvas, square, PATH)
+    canvas.circle(_middle(layout.start), 0.38, AGENT, width=0.06)
+    canvas.circle(_middle(layout.end), 0.38, GOAL, width=0.06)
+    return canvas
+
+
+def endpoints(layout: Layout, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Draw where populations `[T, N, 2]` ended, the later the darker; dots are strewn over their squares."""
+    canvas = canvas_of(layout)
+    canvas.populations(evaluations, places + np.random.default_rng(0).uniform(-0.3, 0.3, places.shape), 0.05)
+    return canvas.image()
+
+
+def _fill(canvas: Canvas, square: Square, colour: Colour) -> None:
+    canvas.rectangle((square.column, square.row), (square.column + 1, square.row + 1), colour)
+
+
+def _middle(square: Square) -> tuple[float, float]:
+    return square.column + 0.5, square.row + 0.5

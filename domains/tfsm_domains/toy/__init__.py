@@ -1,0 +1,45 @@
+"""The supplement's simple, badly conditioned model and its three tasks, registered as a plugin like anybody's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Gt
+from typing_extensions import Doc
+
+from tfsm import hookimpl
+from tfsm.plugins.registry import Registry
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimpleOptions:
+    """Options of all three tasks."""
+
+    tolerance: Annotated[float, Gt(0), Doc("squared error below which a task counts as solved")] = 1e-3
+
+
+tfsm_hooks = 1
+
+
+@hookimpl
+def tfsm_register_domains(registry: Registry) -> None:
+    """Register the three tasks by name."""
+    registry.add(
+        "simple-easy",
+        "tfsm_domains.toy.simple:SimpleEasy",
+        description="two weights, of which only the insensitive one matters",
+        options=SimpleOptions,
+    )
+    registry.add(
+        "simple-medium",
+        "tfsm_domains.toy.simple:SimpleMedium",
+        description="two weights, one 1,000 times as sensitive as the other, both to be tuned",
+        options=SimpleOptions,
+    )
+    registry.add(
+        "simple-washout",
+        "tfsm_domains.toy.simple:SimpleWashout",
+        description="like simple-medium, with two experiences whose gradients cancel",
+        options=SimpleOptions,
+    )

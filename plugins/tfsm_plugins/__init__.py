@@ -1,0 +1,1 @@
+"""The operators, selection schemes and observers that ship with tfsm, as plugins."""

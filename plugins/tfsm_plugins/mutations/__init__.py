@@ -1,0 +1,77 @@
+"""The paper's five mutation operators and some beyond it, registered as a plugin like anybody's."""
+
+from __future__ import annotations
+
+from tfsm import hookimpl
+from tfsm.plugins.registry import Registry
+from tfsm_plugins.mutations import options
+
+tfsm_hooks = 1
+
+
+@hookimpl
+def tfsm_register_mutations(registry: Registry) -> None:
+    """Register the operators by name."""
+    _paper(registry)
+    _beyond(registry)
+
+
+def _paper(registry: Registry) -> None:
+    registry.add(
+        "control",
+        "tfsm_plugins.mutations.gaussian:Control",
+        description="Gaussian noise on every weight: the paper's baseline",
+        options=options.ControlOptions,
+    )
+    registry.add(
+        "sm-r",
+        "tfsm_plugins.mutations.rescale:SafeMutationRescale",
+        description="a random direction, rescaled by line search to a wanted divergence of the outputs",
+        options=options.RescaleOptions,
+    )
+    registry.add(
+        "sm-g-sum",
+        "tfsm_plugins.mutations.gradient:SafeMutationSum",
+        description="noise divided by the summed output gradient; may wash out, costs one backward pass an output",
+        options=options.SumOptions,
+    )
+    registry.add(
+        "sm-g-abs",
+        "tfsm_plugins.mutations.gradient:SafeMutationAbs",
+        description="noise divided by the mean absolute output gradient; never washes out, costs the most",
+        options=options.GradientOptions,
+    )
+    registry.add(
+        "sm-g-so",
+        "tfsm_plugins.mutations.gradient:SafeMutationSecondOrder",
+        description="noise divided by the root of the divergence's curvature along the noise",
+        options=options.SecondOrderOptions,
+    )
+
+
+def _beyond(registry: Registry) -> None:
+    registry.add(
+        "sm-g-rms",
+        "tfsm_plugins.mutations.gradient:SafeMutationRms",
+        description="noise divided by the root mean square output gradient; never washes out, cheap for many outputs",
+        options=options.RmsOptions,
+    )
+    registry.add(
+        "safe-crossover",
+        "tfsm_plugins.mutations.crossover:SafeCrossover",
+        description="weights of a second parent, as far as the outputs stay within a divergence of one of the two",
+        options=options.CrossoverOptions,
+    )
+    rescaled = {
+        "sm-g-sum+r": ("SumRescaled", options.SumRescaledOptions),
+        "sm-g-abs+r": ("AbsRescaled", options.AbsRescaledOptions),
+        "sm-g-so+r": ("SecondOrderRescaled", options.SecondOrderRescaledOptions),
+        "sm-g-rms+r": ("RmsRescaled", options.RmsRescaledOptions),
+    }
+    for name, (part, own) in rescaled.items():
+        registry.add(
+            name,
+            f"tfsm_plugins.mutations.rescale:{part}",
+            description=f"the direction of {name.removesuffix('+r')}, rescaled to a wanted divergence of the outputs",
+            options=own,
+        )

@@ -1,0 +1,147 @@
+"""XLA or graph, width, memory; traced functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import tensorflow as tf
+
+from tfsm.interfaces import Tensor
+from tfsm.models.network import Network
+
+Compile = Literal["auto", "xla", "graph"]
+
+_GIB = 2**30
+_REUSE_SHARE = 0.125
+"""Sensitivities are kept where one run with them takes no more than this share of the memory."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to run: with XLA or as a plain graph, how many runs at once, and why."""
+
+    jit: bool
+    runs: int
+    """Runs evolved in lock step."""
+    least_width: int
+    """The narrowest batch; fewer runs than that are filled up with idle lanes."""
+    why: str
+    bytes_each: int
+    """What one run takes: genomes, experience, and sensitivities where they are kept."""
+    reuse: bool = False
+    """Whether there is room to keep sensitivities for a parent's next child."""
+    one_by_one: bool = False
+    """Whether operators get one run's parent at a time instead of all runs' together."""
+    note: str = ""
+    """What the user should know, such as that fewer runs share a batch than he asked for."""
+
+    @property
+    def width(self) -> int:
+        """Lanes of a batch."""
+        return max(self.least_width, self.runs)
+
+    def widths(self) -> tuple[int, ...]:
+        """Return the numbers of lanes that a batch may have: all, then half of it, and so on."""
+        found = [self.width]
+        while found[-1] > self.least_width:
+            found.append(max(self.least_width, -(-found[-1] // 2)))
+        return tuple(found)
+
+
+def make_plan(
+    network: Network,
+    *,
+    runs: int,
+    population: int,
+    experience_bytes: int = 0,
+    compile: Compile = "auto",
+    memory: float = 4.0,
+    width: int | None = None,
+    reuse: bool = True,
+) -> Plan:
+    """Decide how to run.
+
+    Args:
+        network: the network.
+        runs: how many runs are wanted.
+        population: N.
+        experience_bytes: what one individual's experience takes.
+        compile: "xla" or "graph" to insist on one.
+        memory: GiB that the populations may take.
+        width: runs in lock step, if the user insists.
+        reuse: whether sensitivities may be kept; they take as much memory as the genomes do.
+    """
+    jit, why = _jit(network, compile)
+    genomes = population * network.size * network.dtype.size
+    a_run = genomes + population * experience_bytes
+    # Decided for one run whatever their number, because it may change the last digits of a number.
+    room = reuse and a_run + genomes <= _REUSE_SHARE * memory * _GIB
+    a_run += genomes if room else 0
+    wanted = min(runs, width or runs)
+    chosen = min(wanted, max(1, int(memory * _GIB // a_run)))
+    note = ""
+    if chosen < wanted:
+        note = f"{chosen} of {runs} runs at a time, since one takes {_size(a_run)}"
+    if a_run > memory * _GIB:
+        note = f"one run takes {_size(a_run)}"
+    if note:
+        note += f" and engine.memory is {memory:g} GiB"
+    return Plan(
+        jit=jit,
+        runs=chosen,
+        # XLA drops a batch axis of one and then sums in another order; two lanes keep a lone run the same run.
+        least_width=2 if jit else 1,
+        why=why,
+        bytes_each=a_run,
+        reuse=room,
+        # A pass through convolutions is long enough for a call of its own, and its memory is what limits a batch.
+        one_by_one=not jit and network.program.convolutional,
+        note=note,
+    )
+
+
+def _size(count: int) -> str:
+    return f"{count / _GIB:.2f} GiB" if count > 0.1 * _GIB else f"{count / 2**20:.1f} MiB"
+
+
+def _jit(network: Network, compile: Compile) -> tuple[bool, str]:
+    if compile != "auto":
+        return compile == "xla", f"compile = {compile!r}"
+    mapped = [path for path in network.program.paths if path.way == "mapped"]
+    if mapped:
+        return False, f"{mapped[0].layer} is mapped ({mapped[0].why})"
+    if network.program.convolutional:
+        return False, "convolutions are faster as a plain graph"
+    if network.program.long_sequences():
+        return False, "long sequences run in a loop"
+    return True, "every layer runs natively"
+
+
+class Traced:
+    """Like `tf.function`, for a function of tensors whose shapes seldom change.
+
+    Every engine has functions of its own, so that TensorFlow, which counts by the line of code, would warn of retracing
+    where there is none.
+
+    Args:
+        function: a function of tensors.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = tf.function(function, autograph=False)
+        self._concrete: dict[tuple[Any, ...], Any] = {}
+
+    @property
+    def traces(self) -> int:
+        """How often the function was traced."""
+        return int(self._function.experimental_get_tracing_count())
+
+    def __call__(self, *tensors: Tensor) -> Any:
+        """Call it, tracing first where these shapes are new."""
+        key = tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors)
+        if key not in self._concrete:
+            specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in tensors]
+            self._concrete[key] = self._function.get_concrete_function(*specs)
+        return self._concrete[key](*tensors)

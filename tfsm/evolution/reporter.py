@@ -1,0 +1,202 @@
+"""State -> metrics, champions -> observers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfsm.evolution.divergence_probe import probes
+from tfsm.evolution.engine import Engine
+from tfsm.evolution.observers import Observer, Progress, RunResult, Snapshot
+from tfsm.evolution.state import TALLIES
+from tfsm.models.genome import Section, sections
+
+QUANTILES = (0.05, 0.5, 0.95)
+"""Of a layer's sensitivities."""
+
+
+def quartiles(values: np.ndarray) -> list[float]:
+    """Return least, quartiles and greatest of 4 n + 1 values, each of them one of the values.
+
+    What is not a number counts as greater than any.
+
+    >>> quartiles(np.array([8.0, np.nan, 2.0, 4.0, 6.0]))
+    [2.0, 4.0, 6.0, 8.0, nan]
+    """
+    found: list[float] = np.sort(values)[:: (len(values) - 1) // 4].tolist()
+    return found
+
+
+def spread(sections: Sequence[Section], values: np.ndarray) -> dict[str, list[float]]:
+    """Return the `QUANTILES` of each layer's values, of values `[P]`."""
+    with np.errstate(invalid="ignore"):  # infinities have no value between them: that gives NaN, as it should
+        return {section.name: np.quantile(section.of(values), QUANTILES).tolist() for section in sections}
+
+
+def plain(value: Any) -> Any:
+    """Return JSON's own types: whole numbers stay whole, and what is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, int | np.integer):
+        return None if value is None else int(value)
+    return float(value) if np.isfinite(value) else None
+
+
+class Reporter:
+    """Tells of lanes; lane 0 is the run `first`.
+
+    Args:
+        engine: whose state is told of.
+        seed: the experiment's seed, for the record.
+        log_every: evaluations between two logged intervals.
+        observers: who is told.
+        width: the most lanes that are logged at once; None: all that there are.
+    """
+
+    def __init__(
+        self, engine: Engine, *, seed: int, log_every: int, observers: Sequence[Observer], width: int | None = None
+    ) -> None:
+        self._engine, self._seed, self._observers = engine, seed, observers
+        self._width = width or engine.plan.width
+        self._sections = sections(engine.network.model)
+        self._probes = tf.constant(probes(log_every))
+        self.first = 0
+        """The run in lane 0."""
+        self.standing: dict[int, tuple[bool, float]] = {}
+        """What was last told of each run's champion: whether it solves, and its fitness."""
+        self._made: dict[int, int] = {}
+        """Evaluations of the runs that have ended here."""
+        self.compile_seconds = 0.0
+        """What the first call of the probe took, nearly all of it compiling."""
+
+    def progress(self, runs: range, results: Sequence[RunResult], number: int, budget: int, phase: str) -> None:
+        """Tell where all runs stand.
+
+        Args:
+            runs: those that have lanes now.
+            results: how those ended that have.
+            number: of all runs.
+            budget: the most evaluations of one run.
+            phase: what is going on, in words.
+        """
+        state = self._engine.state
+        ended = {result.run for result in results}
+        going = [run - runs.start for run in runs if run not in ended]
+        # Not those to the solution: a run may have gone on after it.
+        done = sum(self._made.get(result.run, result.evaluations) for result in results)
+        best = [result.best_fitness for result in results] + [float(state.best_fitness.numpy()[i]) for i in going]
+        progress = Progress(
+            runs=number,
+            finished=len(results),
+            solved=sum(result.solved for result in results),
+            evaluations=done + (int(state.evaluations.numpy()[going].sum()) if going else 0),
+            budget=done + budget * (number - len(results)),
+            best_fitness=max(best, default=float("-inf")),
+            phase=phase,
+        )
+        for observer in self._observers:
+            observer.progress(progress)
+
+    def log(self, lanes: list[int], more: Mapping[int, Mapping[str, Any]] = MappingProxyType({})) -> None:
+        """Tell of an interval of these lanes that ends here, and of new champions; their next interval begins.
+
+        Args:
+            lanes: the lanes.
+            more: what else the metrics of a lane say.
+        """
+        state = self._engine.state
+        divergence, sensitivity = self._probe(lanes)
+        tallies = {name: tally.numpy() for name, tally in state.tallies.items()}
+        fitness, evaluations = state.fitness.numpy(), state.evaluations.numpy()
+        best = state.best_fitness.numpy()
+        metrics = []
+        for place, lane in enumerate(lanes):
+            healthy = fitness[lane][np.isfinite(fitness[lane])]
+            children = tallies["children"][lane]
+            shares = {name: tally[lane] / children if children else None for name, tally in tallies.items()}
+            del shares["children"]
+            line = {
+                "run": self.first + lane,
+                "evaluations": evaluations[lane],
+                "best_fitness": best[lane],
+                "mean_fitness": healthy.mean() if healthy.size else None,
+                "divergence": divergence[place].mean(),
+                "divergence_quantiles": quartiles(divergence[place]),
+                **{name: shares.pop(name) for name in TALLIES[1:]},
+            }
+            if (cells := self._cells(lane)) is not None:
+                line["coverage"] = healthy.size / np.isfinite(cells).all(axis=1).sum()
+            if sensitivity.size:
+                line["sensitivity"] = spread(self._sections, sensitivity[place])
+            line |= {name: share for name, share in shares.items() if name not in line}
+            metrics.append(plain({**line, **more.get(lane, {})}))
+        state.clear_tallies(lanes)
+        for observer in self._observers:
+            observer.interval(metrics)
+            for place, lane in enumerate(lanes if sensitivity.size else ()):
+                observer.sensitivity(self.first + lane, int(evaluations[lane]), sensitivity[place])
+        if state.behavior.shape[0]:
+            behavior = state.behavior.numpy()
+            for lane in lanes:
+                snapshot = self._snapshot(lane, behavior[lane], fitness[lane])
+                for observer in self._observers:
+                    observer.population(snapshot)
+        self._tell_best(lanes)
+
+    def end(self, lane: int) -> RunResult:
+        """Tell how a run ended."""
+        state = self._engine.state
+        solved = bool(state.solved.numpy()[lane])
+        self._made[self.first + lane] = int(state.evaluations.numpy()[lane])
+        result = RunResult(
+            run=self.first + lane,
+            seed=self._seed,
+            solved=solved,
+            evaluations=int((state.solved_at if solved else state.evaluations).numpy()[lane]),
+            best_fitness=float(state.best_fitness.numpy()[lane]),
+            champion_fitness=float(state.champion_fitness.numpy()[lane]),
+            champion=state.champion.gather_nd([[lane]]).numpy()[0],
+        )
+        for observer in self._observers:
+            if result.solved:
+                observer.solved(result.run, result.evaluations)
+            observer.finished(result)
+        return result
+
+    def _snapshot(self, lane: int, behavior: np.ndarray, fitness: np.ndarray) -> Snapshot:
+        names, cells = getattr(self._engine.domain, "behavior_names", ()), self._cells(lane)
+        if cells is not None:  # places may be empty
+            behavior = np.where(np.isfinite(fitness)[:, None], behavior, np.nan)
+        done = int(self._engine.state.evaluations.numpy()[lane])
+        return Snapshot(self.first + lane, done, behavior, fitness, tuple(names), cells)
+
+    def _cells(self, lane: int) -> np.ndarray | None:
+        return self._engine.selector.cells(tf.nest.map_structure(lambda v: v[lane].numpy(), self._engine.state.memory))
+
+    def _probe(self, lanes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        padded = tf.constant((lanes + lanes[:1] * self._width)[: self._width], tf.int32)
+        traces, began = self._engine.probe.traces, time.perf_counter()
+        divergence, sensitivity = (found.numpy() for found in self._engine.probe(padded, self._probes))
+        if self._engine.probe.traces > traces:
+            self.compile_seconds += time.perf_counter() - began
+        return divergence, sensitivity
+
+    def _tell_best(self, lanes: list[int]) -> None:
+        """Tell of the runs whose champion is another than when it was last told of."""
+        state = self._engine.state
+        solved, fitness = state.solved.numpy(), state.champion_fitness.numpy()
+        for lane in lanes:
+            run, standing = self.first + lane, (bool(solved[lane]), float(fitness[lane]))
+            if standing <= self.standing.get(run, (False, float("-inf"))):
+                continue
+            self.standing[run] = standing
+            genome = state.champion.gather_nd([[lane]]).numpy()[0]
+            for observer in self._observers:
+                observer.best(run, int(state.evaluations.numpy()[lane]), standing[1], genome)

@@ -1,1 +1,0 @@
-"""Experiments: what is run, how often, with which settings, and what came of it."""

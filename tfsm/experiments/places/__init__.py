@@ -1,1 +1,0 @@
-"""Places where work can be done: pools of workers that know nothing of what they work on."""

@@ -1,0 +1,73 @@
+"""Frames, sampling of experiences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from tfsm.interfaces import Nest, Tensor
+from tfsm.kernels.random import uniform
+
+
+class Frames(tf.experimental.ExtensionType):
+    """Sequences `[B, N, T, ...]` by a table of what there is to see and by which of it is seen at each time.
+
+    A network runs layers that see one time alone (`TimeDistributed`) once for each entry of the table, forward and
+    backward, and gets the same numbers as from the sequences written out.
+    """
+
+    table: tf.Tensor
+    """`[V, ...]`"""
+    index: tf.Tensor
+    """`[B, N, T]`, integers below V; B is 1 where all genomes see the same."""
+
+    @property
+    def shape(self) -> tf.TensorShape:
+        """Return the shape of the sequences written out."""
+        return self.index.shape.concatenate(self.table.shape[1:])
+
+    @property
+    def dtype(self) -> Any:
+        """Return the type of what is seen."""
+        return self.table.dtype
+
+    def dense(self) -> Tensor:
+        """Write the sequences out."""
+        return tf.gather(self.table, self.index)
+
+
+def dense(inputs: Nest) -> Nest:
+    """Write out all `Frames` among a network's inputs."""
+    return tf.nest.map_structure(lambda x: x.dense() if isinstance(x, Frames) else x, inputs)
+
+
+def sample_experiences(experience: Nest, count: int, seed: Tensor, *, replacement: bool = False) -> Nest:
+    """Sample `count` of the experiences along the axis after the genomes'.
+
+    Args:
+        experience: tensors `[N, ...]` for seeds `[2]`, or `[B, N, ...]` (or `[1, N, ...]`) for seeds `[B, 2]`.
+        count: how many; without replacement, all of them and in order where there are no more than that.
+        seed: `[2]` or `[B, 2]`.
+        replacement: whether one experience may be drawn twice.
+    """
+    leaves = tf.nest.flatten(experience)
+    axis = seed.shape.rank - 1
+    available = leaves[0].shape[axis]
+    if not replacement and count >= available:
+        return experience
+    if replacement:
+        index = tf.cast(uniform(seed, count) * available, tf.int32)
+    else:
+        index = tf.math.top_k(uniform(seed, available), count, sorted=False).indices
+    return tf.nest.map_structure(lambda leaf: _gather(leaf, index, axis), experience)
+
+
+def _gather(leaf: Tensor, index: Tensor, axis: int) -> Tensor:
+    if isinstance(leaf, Frames):
+        return Frames(leaf.table, _gather(leaf.index, index, axis))
+    if axis == 0:
+        return tf.gather(leaf, index)
+    if leaf.shape[0] == 1:  # one experience shared by all genomes: each still draws its own
+        return tf.gather(leaf[0], index)
+    return tf.gather(leaf, index, batch_dims=1)

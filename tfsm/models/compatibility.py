@@ -1,0 +1,121 @@
+"""Fits a domain? differentiable?."""
+
+from __future__ import annotations
+
+from textwrap import shorten
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfsm.errors import TfsmError
+from tfsm.interfaces import Nest, Tensor
+from tfsm.models.network import Network
+
+Shape = tuple[int | None, ...]
+
+
+def check_fits(model: keras.Model, own: keras.Model, domain: str) -> None:
+    """Refuse a model that takes or gives other shapes than the domain's own network does.
+
+    Args:
+        model: the user's.
+        own: the domain's.
+        domain: its name, for the message.
+    """
+    wanted = _shapes(_inputs(own)), _shapes(_outputs(own))
+    if getattr(model, "inputs", None):
+        found = _shapes(_inputs(model)), _shapes(_outputs(model))
+    else:  # a subclassed model tells by being called
+        try:
+            found = wanted[0], _shapes(model.compute_output_spec(_inputs(own)))
+        except Exception as error:
+            reason = shorten(str(error).strip().rpartition("\n")[2], 200, placeholder=" ...")
+            raise TfsmError(
+                f"the model does not fit the domain {domain!r}: it cannot take inputs {_told(wanted[0])} ({reason})"
+            ) from error
+    for what, given, expected in zip(("inputs", "outputs"), found, wanted, strict=True):
+        if not _alike(given, expected):
+            raise TfsmError(
+                f"the model does not fit the domain {domain!r}: its {what} are {_told(given)}, "
+                f"the domain's are {_told(expected)}"
+            )
+
+
+def _inputs(model: keras.Model) -> Any:
+    return model.inputs[0] if isinstance(model, keras.Sequential) else model.input
+
+
+def _outputs(model: keras.Model) -> Any:
+    return model.outputs[0] if isinstance(model, keras.Sequential) else model.output
+
+
+def _shapes(tensors: Any) -> Any:
+    return keras.tree.map_structure(lambda tensor: _Shape(tensor.shape), tensors)
+
+
+class _Shape:
+    """A leaf of its own: a tuple would be taken for a structure."""
+
+    def __init__(self, shape: Any) -> None:
+        self.dims: Shape = tuple(shape)
+
+    def admits(self, other: _Shape) -> bool:
+        # The first axis is that of the examples; None is any size.
+        pairs = zip(self.dims[1:], other.dims[1:], strict=False)
+        return len(self.dims) == len(other.dims) and all(a == b or a is None or b is None for a, b in pairs)
+
+    def __repr__(self) -> str:
+        return "(" + ", ".join("N" if i == 0 else "any" if d is None else str(d) for i, d in enumerate(self.dims)) + ")"
+
+
+def _alike(given: Any, expected: Any) -> bool:
+    first, second = keras.tree.flatten(given), keras.tree.flatten(expected)
+    named = isinstance(given, dict) and isinstance(expected, dict)
+    if len(first) != len(second) or (named and set(given) != set(expected)):
+        return False
+    return all(a.admits(b) for a, b in zip(first, second, strict=True))
+
+
+def _told(shapes: Any) -> str:
+    if isinstance(shapes, dict):
+        return ", ".join(f"{name}: {shape}" for name, shape in shapes.items())
+    return ", ".join(map(str, keras.tree.flatten(shapes)))
+
+
+def check_differentiable(network: Network, genomes: Tensor, inputs: Nest) -> None:
+    """Refuse a network whose outputs move with its weights while its gradient says that they do not.
+
+    Args:
+        network: the network.
+        genomes: `[B, P]`.
+        inputs: `[B, N, ...]` or `[1, N, ...]`.
+    """
+    rows, gradient = _gradient(network, genomes, inputs)
+    if _any(gradient):
+        return
+    nudged = genomes + 0.1 * tf.random.stateless_normal(genomes.shape, [0, 0], dtype=genomes.dtype)
+    moved, gradient = _gradient(network, nudged, inputs)
+    # Zero in one place may be bad luck, such as units that never fire; zero in a second one too is a staircase.
+    if gradient is None or (bool(tf.reduce_any(moved != rows)) and not _any(gradient)):
+        raise TfsmError(_message(network, "no gradient flows from its outputs to its weights"))
+
+
+def _gradient(network: Network, genomes: Tensor, inputs: Nest) -> tuple[Tensor, Tensor | None]:
+    with tf.GradientTape() as tape:
+        tape.watch(genomes)
+        rows = network.rows(genomes, inputs)
+        # Unequal shares, so that outputs which always add up to one do not cancel.
+        total = tf.reduce_sum(rows * tf.random.stateless_uniform(rows.shape, [0, 1], 0.5, 1.5, rows.dtype))
+    try:
+        return rows, tape.gradient(total, genomes)
+    except LookupError as error:
+        raise TfsmError(_message(network, f"an operation has no gradient ({error})")) from None
+
+
+def _any(gradient: Tensor | None) -> bool:
+    return gradient is not None and bool(tf.reduce_any(gradient != 0))
+
+
+def _message(network: Network, why: str) -> str:
+    return f"the model {network.model.name!r} is not differentiable: {why}; use the mutation 'sm-r', which needs none"

@@ -1,0 +1,161 @@
+"""User arrays and .npy/.npz -> model inputs."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Final
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsm.errors import TfsmError
+from tfsm.interfaces import Tensor
+from tfsm.models.names import reason
+from tfsm.models.safe_loading import MOST_BYTES, read_header
+
+
+def as_inputs(model: keras.Model, experience: Any) -> list[Tensor]:
+    """Return the experience as tensors `[N, ...]` in the model's order of inputs.
+
+    Args:
+        model: a built model.
+        experience: an array `[N, ...]`, or for a model of several inputs a list, tuple or dict of them.
+    """
+    wanted = _wanted(model)
+    arrays = _arrays(experience, [name for name, _, _ in wanted])
+    if wanted and len(arrays) != len(wanted):
+        raise TfsmError(f"the model takes {len(wanted)} inputs, the experience has {len(arrays)}")
+    if len({len(array) for array in arrays}) > 1:
+        sizes = ", ".join(str(len(array)) for array in arrays)
+        raise TfsmError(f"the inputs of an experience go together, but differ in number: {sizes}")
+    tensors = []
+    for i, array in enumerate(arrays):
+        name, shape, dtype = wanted[i] if wanted else ("", None, "float32")
+        tensors.append(_checked(array, name, shape, dtype))
+    return tensors
+
+
+def _wanted(model: keras.Model) -> list[tuple[str, tuple[int | None, ...] | None, str]]:
+    inputs = getattr(model, "inputs", None)
+    if not inputs:  # a subclassed model
+        return []
+    return [(x.name, tuple(x.shape), keras.backend.standardize_dtype(x.dtype)) for x in tf.nest.flatten(inputs)]
+
+
+def _arrays(experience: Any, names: list[str]) -> list[np.ndarray]:
+    if isinstance(experience, Mapping):
+        if names and set(experience) != set(names):
+            raise TfsmError(f"the model's inputs are {', '.join(names)}; the experience has {', '.join(experience)}")
+        parts = [experience[name] for name in names] if names else list(experience.values())
+    elif isinstance(experience, tuple) or (isinstance(experience, Sequence) and len(names) > 1):
+        parts = list(experience)
+    else:
+        parts = [experience]
+    try:
+        arrays = [np.asarray(part) for part in parts]
+    except ValueError as error:
+        raise TfsmError(f"the experience is not an array: {error}") from None
+    for array in arrays:
+        if array.dtype.kind not in "biuf":
+            raise TfsmError(f"the experience must be numbers, got an array of {array.dtype}{_text_hint(array)}")
+        if array.ndim == 0:
+            raise TfsmError("the experience must be an array [N, ...] of inputs, got a single number")
+    return arrays
+
+
+def _text_hint(array: np.ndarray) -> str:
+    if array.dtype.kind not in "USO":
+        return ""
+    return (
+        ": let the layers that take text (TextVectorization, StringLookup) run first, on their own, and mutate the "
+        "model behind them, which takes numbers"
+    )
+
+
+def _checked(array: np.ndarray, name: str, shape: tuple[int | None, ...] | None, dtype: str) -> Tensor:
+    if array.shape[0] == 0:
+        raise TfsmError("the experience is empty: give at least one input that the network saw")
+    if shape is not None:
+        if array.ndim == len(shape) - 1 and shape[-1] == 1:  # as Keras does
+            array = array[..., None]
+        fits = array.ndim == len(shape) and all(w in (None, g) for w, g in zip(shape[1:], array.shape[1:], strict=True))
+        if not fits:
+            expected = ", ".join("N" if i == 0 else ("any" if w is None else str(w)) for i, w in enumerate(shape))
+            raise TfsmError(f"input {name!r} of the model takes [{expected}], the experience has {list(array.shape)}")
+    with np.errstate(over="ignore", invalid="ignore"):  # said below, in our words
+        cast = array.astype(dtype)
+    for values in (array, cast):
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise TfsmError(f"the experience has NaN or infinite values, or too large ones for {dtype}")
+    return tf.convert_to_tensor(cast)
+
+
+UNNAMED: Final = re.compile(r"arr_(\d+)")
+"""What `np.savez` calls arrays that were given no name."""
+
+
+def read_experience(path: str | Path) -> Any:
+    """Read inputs `[N, ...]` from a `.npy` file, or those of a model with several inputs from a `.npz` file.
+
+    Args:
+        path: the file; within a `.npz`, arrays have the inputs' names, or are `arr_0`, `arr_1` and so on.
+
+    Returns:
+        An array, or a tuple of them, or a dict by input.
+    """
+    file = Path(path)
+    if file.suffix not in (".npy", ".npz"):
+        raise TfsmError(f"{file}: an experience is a .npy file, or a .npz file for a model of several inputs")
+    try:
+        if file.suffix == ".npy":
+            with file.open("rb") as stream:
+                _check(stream, f"{file}", file.stat().st_size)
+            return np.load(file, allow_pickle=False)
+        _check_archive(file)
+        with np.load(file, allow_pickle=False) as arrays:
+            return _arranged({name: arrays[name] for name in arrays.files})
+    except FileNotFoundError:
+        raise TfsmError(f"{file}: no such file") from None
+    except TfsmError:
+        raise
+    except Exception as error:  # what a broken file makes NumPy, zipfile and zlib raise is of many kinds
+        raise TfsmError(f"{file}: cannot be read: {reason(error)}") from None
+
+
+def _check(stream: IO[bytes], name: str, held: int) -> int:
+    """Refuse an array that is not one of numbers, or claims more than is there; return its bytes."""
+    header = read_header(stream, name)
+    if header.dtype.kind not in "biuf":
+        pickled = ": they are pickled, and unpickling runs any code that the file names" * header.dtype.hasobject
+        raise TfsmError(f"{name}: the experience must be numbers, got an array of {header.dtype}{pickled}")
+    if header.nbytes > MOST_BYTES:
+        raise TfsmError(
+            f"{name}: an array of shape {header.shape} takes {header.nbytes:,} bytes, and {MOST_BYTES:,} are the "
+            "most: give fewer inputs"
+        )
+    if header.nbytes > held:
+        raise TfsmError(f"{name}: claims the shape {header.shape}, {header.nbytes:,} bytes, but holds {held:,} only")
+    return header.nbytes
+
+
+def _check_archive(file: Path) -> None:
+    total = 0
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as stream:
+                total += _check(stream, f"{file}: {member.filename}", member.file_size)
+    if total > MOST_BYTES:
+        raise TfsmError(f"{file}: takes {total:,} bytes, and {MOST_BYTES:,} are the most: give fewer inputs")
+
+
+def _arranged(arrays: dict[str, np.ndarray]) -> Any:
+    numbers = {name: UNNAMED.fullmatch(name) for name in arrays}
+    if len(arrays) == 1:  # the name does not matter
+        return next(iter(arrays.values()))
+    if arrays and all(numbers.values()):
+        return tuple(arrays[name] for name in sorted(arrays, key=lambda name: int(name.removeprefix("arr_"))))
+    return arrays

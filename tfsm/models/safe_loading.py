@@ -1,0 +1,439 @@
+"""Refuse code, bombs, links in files."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import random
+import re
+import shutil
+import stat
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryFile
+from typing import IO, Any, Final
+
+import h5py
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfsm.errors import TfsmError
+from tfsm.models.names import RefusedError, reason, shown
+
+MOST_BYTES: Final = 2**31
+"""Of an archive unpacked, of all weights, and of an experience."""
+MOST_GROWTH: Final = 100
+"""How many times larger data may be than what is stored of them; Keras does not compress at all."""
+SMALL: Final = 2**24
+"""Bytes that may grow as they like."""
+MOST_MEMBERS: Final = 10_000
+MOST_CONFIG: Final = 2**26
+"""Bytes of a configuration."""
+MOST_DEPTH: Final = 200
+"""How deep a configuration may be nested."""
+
+
+def is_bomb(size: int, stored: int) -> bool:
+    """Say whether data grow more than honest ones do."""
+    return size > max(SMALL, MOST_GROWTH * stored)
+
+
+@dataclass(frozen=True)
+class Header:
+    """What comes before an array's numbers."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """What the array takes in memory."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_header(stream: IO[bytes], name: str) -> Header:
+    """Read a header and nothing else; the stream is at the first number afterwards."""
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+    except Exception as error:  # a header is a Python expression: what is wrong with one is of many kinds
+        raise TfsmError(f"{name}: not an array as NumPy writes it ({reason(error)})") from None
+    if any(length < 0 for length in shape):
+        raise TfsmError(f"{name}: not an array as NumPy writes it (shape {shape})")
+    return Header(shape, dtype)
+
+
+def check_numbers(header: Header, name: str) -> None:
+    """Refuse an array of Python objects."""
+    if header.dtype.hasobject:
+        raise RefusedError(f"{name} of Python objects", "they are pickled, and unpickling runs any code the file names")
+
+
+def check_arrays(stream: IO[bytes], name: str) -> None:
+    """Refuse an `.npz` with Python objects in it, or one that would take all memory."""
+    with zipfile.ZipFile(stream) as archive:
+        members = archive.infolist()
+        total = sum(member.file_size for member in members)
+        if total > MOST_BYTES:
+            raise RefusedError(f"{name} of {total:,} bytes unpacked", f"above {MOST_BYTES:,} it could take all memory")
+        for member in members:
+            with archive.open(member) as inner:
+                header = read_header(inner, f"{name}: {member.filename}")
+            check_numbers(header, name)
+            if header.nbytes > member.file_size:
+                raise RefusedError(f"{name} with a shape of {header.shape}", "it claims more than the file holds")
+
+
+def check_size(config: dict[str, Any]) -> None:
+    """Refuse a configuration that makes more weights than memory should hold.
+
+    Args:
+        config: one that `check_config` has found harmless, for parts of it are run here.
+    """
+    total = variables_of(config)
+    if total > MOST_BYTES:
+        raise RefusedError(
+            f"a model of {total:,} bytes of weights", f"above {MOST_BYTES:,} making it could take all memory"
+        )
+
+
+def variables_of(config: dict[str, Any]) -> int:
+    """Return how many bytes the variables of a model take."""
+    # Keras draws default seeds from Python's own generator, which is not ours to turn.
+    state = random.getstate()
+    try:
+        # Within a graph that is never run, variables have shapes and no values.
+        with tf.Graph().as_default():
+            model = keras.saving.deserialize_keras_object(copy.deepcopy(config), safe_mode=True)
+            variables = getattr(model, "variables", ())
+            return sum(
+                math.prod(v.shape) * tf.as_dtype(keras.backend.standardize_dtype(v.dtype)).size for v in variables
+            )
+    finally:
+        random.setstate(state)
+
+
+OTHER_FILES: Final = "it can bring other files of this machine into the model"
+
+
+def check_weights(stream: IO[bytes], name: str) -> None:
+    """Refuse links, data that lie elsewhere, and more bytes than memory should hold; no number is read.
+
+    Args:
+        stream: the HDF5 file.
+        name: what to call it.
+    """
+    try:
+        with h5py.File(stream, "r") as file:
+            total = _check_group(file, name)
+    except TfsmError:
+        raise
+    except Exception as error:  # what a broken file makes h5py raise is of many kinds
+        raise TfsmError(
+            f"cannot load the model: {name} are not an HDF5 file that can be read ({reason(error)})"
+        ) from None
+    if total > MOST_BYTES:
+        raise RefusedError(f"{name} of {total:,} bytes", f"above {MOST_BYTES:,} they could take all memory")
+
+
+def _check_group(root: h5py.Group, name: str) -> int:
+    """Look at everything below a group once, and return the bytes of all data."""
+    total, groups, seen = 0, [root], set()
+    while groups:
+        group = groups.pop()
+        for key in group:
+            place = f"{group.name.rstrip('/')}/{key}"
+            # Asked for the link itself, h5py does not follow it.
+            link = group.get(key, getlink=True)
+            if not isinstance(link, h5py.HardLink):
+                raise RefusedError(f"{name}: {type(link).__name__} at {shown(place)}", f"a link; {OTHER_FILES}")
+            child = group[key]
+            address = h5py.h5o.get_info(child.id).addr
+            if address in seen:
+                continue
+            seen.add(address)
+            if isinstance(child, h5py.Group):
+                groups.append(child)
+            elif isinstance(child, h5py.Dataset):
+                total += _check_data(child, f"{name}: data at {shown(place)}")
+    return total
+
+
+def _check_data(data: h5py.Dataset, name: str) -> int:
+    if data.external:
+        raise RefusedError(f"{name} stored in {shown(data.external[0][0])}", f"an external file; {OTHER_FILES}")
+    if data.is_virtual:
+        raise RefusedError(f"{name}, a virtual dataset", f"it is made of other files; {OTHER_FILES}")
+    if data.shape is None:
+        return 0
+    if data.dtype.hasobject:
+        raise RefusedError(f"{name} of type {data.dtype}", "weights are numbers, and nothing else is safe to read")
+    size = math.prod(data.shape) * data.dtype.itemsize
+    stored = data.id.get_storage_size()
+    if size > MOST_BYTES or is_bomb(size, stored):
+        raise RefusedError(
+            f"{name} of shape {data.shape}, {size:,} bytes of which {stored:,} are stored",
+            "a shape bomb; reading it could take all memory",
+        )
+    return size
+
+
+CONFIG: Final = "config.json"
+IN_MEMORY: Final = 2**27
+"""Bytes of a member that may be copied into memory to look at it."""
+PICKLES: Final = (".pkl", ".pickle", ".joblib", ".dill", ".pt", ".pth")
+TOO_LARGE: Final = "unpacking it could take all memory"
+
+
+def read_archive(file: Path) -> dict[str, Any]:
+    """Refuse an archive whose members could do harm, and return the model's configuration.
+
+    Args:
+        file: the archive; nothing of it is run.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            _check_members(archive.infolist())
+            for member in archive.infolist():
+                _check_content(archive, member)
+            return _config(archive)
+    except TfsmError:
+        raise
+    except Exception as error:  # what a broken archive makes zipfile raise is of many kinds
+        raise TfsmError(
+            f"cannot load the model: not a .keras archive as Keras 3 writes it ({reason(error)})"
+        ) from error
+
+
+def _check_members(members: list[zipfile.ZipInfo]) -> None:
+    if len(members) > MOST_MEMBERS:
+        raise RefusedError(f"an archive of {len(members):,} members", f"more than {MOST_MEMBERS:,} are no model")
+    names = Counter(member.filename for member in members)
+    for member in members:
+        name = member.filename
+        if leaves_its_folder(name):
+            raise RefusedError(f"the member {shown(name)}", "it would be written outside of the folder it belongs to")
+        if stat.S_ISLNK(member.external_attr >> 16):
+            raise RefusedError(f"the member {shown(name)}", "a symbolic link can lead to any file of this machine")
+        if names[name] > 1:
+            raise RefusedError(f"two members named {shown(name)}", "what is checked may not be what is loaded")
+        if is_bomb(member.file_size, member.compress_size):
+            raise RefusedError(
+                f"the member {shown(name)} of {member.file_size:,} bytes, {member.compress_size:,} of them stored",
+                f"a decompression bomb, {TOO_LARGE}",
+            )
+    total = sum(member.file_size for member in members)
+    if total > MOST_BYTES:
+        raise RefusedError(f"an archive of {total:,} bytes unpacked", f"above {MOST_BYTES:,} {TOO_LARGE}")
+
+
+def leaves_its_folder(name: str) -> bool:
+    r"""Say whether a path is absolute, or leads upwards, or is an address, on any system.
+
+    >>> [leaves_its_folder(name) for name in ("assets/a.txt", "/etc/passwd", "a/../b", "C:\\x", "gs://bucket", "...d")]
+    [False, True, True, True, True, False]
+    """
+    parts = re.split(r"[/\\]", name)
+    return name.startswith(("/", "\\", "~")) or ".." in parts or bool(re.match(r"[A-Za-z]:[/\\]|[\w+.-]+://", name))
+
+
+def _check_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    path = PurePosixPath(member.filename)
+    ending, name = path.suffix.lower(), shown(member.filename)
+    if ending in PICKLES:
+        raise RefusedError(f"the member {name}", "unpickling runs whatever code the file names")
+    if path.name == "saved_model.pb":
+        raise RefusedError(f"the SavedModel {name}", "its graph can read and write files")
+    if ending in (".h5", ".hdf5"):
+        with _seekable(archive, member) as stream:
+            check_weights(stream, f"the weights {name}")
+    elif ending == ".npy":
+        with archive.open(member) as stream:
+            header = read_header(stream, member.filename)
+        check_numbers(header, f"the array {name}")
+        if header.nbytes > member.file_size:
+            raise RefusedError(
+                f"the array {name} of shape {header.shape}", f"it claims more than it holds, {TOO_LARGE}"
+            )
+    elif ending == ".npz":
+        with _seekable(archive, member) as stream:
+            check_arrays(stream, f"the arrays {name}")
+
+
+@contextmanager
+def _seekable(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[IO[bytes]]:
+    # To go back in a member is to read it from the start again, so it is copied once: a large one not into memory.
+    make: Callable[[], IO[bytes]] = BytesIO if member.file_size <= IN_MEMORY else TemporaryFile
+    with make() as copy:
+        with archive.open(member) as stream:
+            shutil.copyfileobj(stream, copy, 2**20)
+        copy.seek(0)
+        yield copy
+
+
+def _config(archive: zipfile.ZipFile) -> dict[str, Any]:
+    try:
+        member = archive.getinfo(CONFIG)
+    except KeyError:
+        raise TfsmError(f"cannot load the model: the archive has no {CONFIG}") from None
+    if member.file_size > MOST_CONFIG:
+        raise RefusedError(
+            f"a {CONFIG} of {member.file_size:,} bytes", f"above {MOST_CONFIG:,} it could take all memory"
+        )
+    try:
+        config = json.loads(archive.read(member))
+    except RecursionError:
+        raise RefusedError(f"a {CONFIG} nested without end", "reading it overflows the stack") from None
+    except ValueError as error:
+        raise TfsmError(f"cannot load the model: its {CONFIG} is not JSON ({error})") from None
+    if not isinstance(config, dict):
+        raise TfsmError(f"cannot load the model: its {CONFIG} describes none")
+    return config
+
+
+CODE: Final = "it holds Python code, which runs when the model is loaded or called"
+NAMED: Final = ("activations", "constraints", "initializers", "losses", "metrics", "optimizers", "regularizers")
+"""Modules of Keras in which a function is found by its bare name."""
+MODELING: Final = frozenset((*NAMED, "dtype_policies", "layers", "models", "ops", "quantizers", "random"))
+"""Modules of Keras with nothing but parts of models in them."""
+FORBIDDEN: Final = {
+    "Lambda": CODE,
+    "TFSMLayer": "it loads a SavedModel from a path of the file's choice, whose graph can read and write files",
+    "TorchModuleWrapper": "it unpickles a PyTorch module, which runs any code the file names",
+    "JaxLayer": "it calls functions that the file names",
+    "FlaxLayer": "it calls functions that the file names",
+}
+PATHS: Final = ("filepath", "idf_weights", "vocabulary")
+"""Settings of Keras' layers that are read as files where they are text."""
+WORDS: Final = ("__bytes__", "__numpy__", "__tensor__")
+"""Values that are data, whatever they look like."""
+SPECIAL: Final = (*WORDS, "__ellipsis__", "__keras_tensor__", "__slice__")
+"""What Keras makes itself, without looking for a class."""
+OTHER: Final = "it is no part of a Keras model, and nobody has registered it here; loading the model could run it"
+REGISTER: Final = "Import what registers it (keras.saving.register_keras_serializable) before loading, if it is yours"
+
+
+def check_config(config: dict[str, Any]) -> None:
+    """Refuse code, unknown classes and functions, and files elsewhere."""
+    # What a model was trained with is not loaded, but code in it would show what the file is for.
+    compiled = config.get("compile_config")
+    for _ in _objects({"compile_config": compiled}):
+        pass
+    for node in _objects({key: value for key, value in config.items() if key != "compile_config"}):
+        _check_object(node)
+
+
+def _objects(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield every dict with a class name, after a look at everything on the way: code, paths, depth."""
+    waiting: list[tuple[str, Any, int, bool]] = [("", config, 0, False)]
+    while waiting:
+        key, value, depth, is_data = waiting.pop()
+        if depth > MOST_DEPTH:
+            raise RefusedError(f"a configuration nested deeper than {MOST_DEPTH}", "reading it overflows the stack")
+        if isinstance(value, str) and not is_data:
+            _check_text(key, value)
+        elif isinstance(value, list):
+            # A vocabulary of words may have any in it; what has settings of its own is no word.
+            words = is_data or key == "vocabulary"
+            waiting += ((key, item, depth + 1, words and not isinstance(item, dict)) for item in value)
+        elif isinstance(value, dict):
+            name = value.get("class_name")
+            _check_code(value)
+            if isinstance(name, str):
+                yield value
+            for inner, item in value.items():
+                data = name in WORDS and inner == "config" if isinstance(item, dict) else is_data
+                waiting.append((inner, item, depth + 1, data))
+
+
+def _check_text(key: str, text: str) -> None:
+    if key in PATHS:
+        raise RefusedError(
+            f"{_key(key)} = {shown(text)}",
+            "it is read as a file or an address, which brings what lies there into the model",
+        )
+    if leaves_its_folder(text):
+        raise RefusedError(
+            f"{_key(key)} = {shown(text)}", "a path or an address outside of the model's file could be read"
+        )
+
+
+def _key(key: str) -> str:
+    # A setting's name is the file's choice, too.
+    return key if key.isidentifier() else shown(key)
+
+
+def _check_code(node: dict[str, Any]) -> None:
+    names = [node.get("class_name"), node.get("registered_name")]
+    if "__lambda__" in names:
+        raise RefusedError("a serialized lambda", CODE)
+    for name in names:
+        # A name may come with a package before it: "package>Lambda".
+        short = name.rpartition(">")[2] if isinstance(name, str) else ""
+        if short in FORBIDDEN:
+            raise RefusedError(f"a layer of class {short} ({_label(node)})", FORBIDDEN[short])
+
+
+def _label(node: dict[str, Any]) -> str:
+    inner = node.get("config")
+    return shown(inner.get("name", "") if isinstance(inner, dict) else node.get("name", ""))
+
+
+def _check_object(node: dict[str, Any]) -> None:
+    name, module = node["class_name"], node.get("module")
+    if name == "function":
+        _check_function(node.get("config"), module)
+    elif name == "__typespec__":
+        raise RefusedError(f"a type of module {shown(module)}", "loading it would import the module")
+    elif name in SPECIAL or "module" not in node or is_registered(node.get("registered_name", name)):
+        # Without a module, Keras looks among its own layers only.
+        return
+    elif not is_modeling(module) or not _is_class(module, name):
+        raise RefusedError(f"the class {shown(name)} of module {shown(module)}", OTHER, REGISTER)
+
+
+def _check_function(name: Any, module: Any) -> None:
+    if is_registered(name):
+        return
+    # A name with dots in it would lead from a harmless module to any other.
+    if isinstance(name, str) and name.isidentifier():
+        found = any(hasattr(getattr(keras, place), name) for place in NAMED)
+        if (module in (None, "builtins") and found) or module in (f"keras.{place}" for place in (*NAMED, "ops")):
+            return
+    raise RefusedError(f"the function {shown(name)} of module {shown(module)}", OTHER, REGISTER)
+
+
+def _is_class(module: Any, name: str) -> bool:
+    """Say whether a name is not one of Keras' public functions; what is not public Keras checks itself."""
+    if not name.isidentifier():
+        return False
+    place: Any = keras
+    for part in (*module.split(".")[1:], name):
+        place = getattr(place, part, None)
+    return place is None or isinstance(place, type)
+
+
+def is_registered(name: Any) -> bool:
+    """Say whether somebody has registered this name in this process."""
+    return isinstance(name, str) and keras.saving.get_registered_object(name) is not None
+
+
+def is_modeling(module: Any) -> bool:
+    """Say whether a module is one of Keras' own that has parts of models.
+
+    >>> [is_modeling(m) for m in ("keras", "keras.layers", "keras.src.ops.numpy", "keras.utils", "kerashack", "os")]
+    [True, True, True, False, False, False]
+    """
+    if not isinstance(module, str):
+        return False
+    first, *rest = module.split(".")
+    inner = rest[1:] if rest[:1] == ["src"] else rest
+    return first == "keras" and (not rest or (bool(inner) and inner[0] in MODELING))

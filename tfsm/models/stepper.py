@@ -1,0 +1,129 @@
+"""Running a recurrent network one step at a time, as an agent does that lives through an episode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from tfsm.errors import TfsmError
+from tfsm.interfaces import Nest, Tensor
+from tfsm.kernels.experience import Frames
+from tfsm.models.rules import rule_for
+from tfsm.models.weights import Memory, State
+
+if TYPE_CHECKING:
+    from tfsm.models.network import Network
+
+
+_SAME_AT_EACH_TIME = """
+    Activation Add Average Concatenate Dense Dropout ELU GaussianDropout GaussianNoise Identity LeakyReLU Maximum
+    Minimum Multiply ReLU Rescaling Softmax SpatialDropout1D Subtract TimeDistributed
+"""
+
+
+class Stepper:
+    """Runs B genomes of a network over sequences `[T, ...]`, a step at a time, with the same numbers as all at once.
+
+    Args:
+        network: takes one sequence `[T, ...]` and gives one output `[T, K]`.
+        genomes: `[B, P]`; they are cut into weights here, once.
+        table: `[V, ...]`: all that there is to see, if that is known beforehand. Layers that see one time alone then
+            run here, once, and a step is told which entry is seen.
+        seen: what a step sees, without the genomes' axis, where there is no table.
+        least: the least number of lanes; fewer genomes are filled up with copies of the last, after the table was run.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        genomes: Tensor,
+        table: Tensor | None = None,
+        seen: tf.TensorSpec | None = None,
+        least: int = 1,
+    ) -> None:
+        check_stepwise(network)
+        self._network, self._table = network, table
+        self._values = network.layout.split(genomes)
+        self._tables: dict[int, Tensor] = {}
+        self.lanes = genomes.shape[0]
+        if table is not None:
+            _, start = self._run(self._values, tf.zeros([self.lanes], tf.int32), None)
+        else:
+            assert seen is not None, "without a table a step has to know what it will see"
+            specs = [tf.TensorSpec(value.shape, value.dtype) for value in self._values]
+            trial = tf.function(lambda values, x: self._run(values, x, None), autograph=False)
+            traced = trial.get_concrete_function(specs, tf.TensorSpec([self.lanes, *seen.shape], seen.dtype))
+            _, start = traced.structured_outputs
+        self._fill_up(least)
+        self.start: list[State] = tf.nest.map_structure(lambda x: tf.zeros([self.lanes, *x.shape[1:]], x.dtype), start)
+        """The state before the first step."""
+
+    def __call__(self, seen: Tensor, state: list[State]) -> tuple[Tensor, list[State]]:
+        """Return the outputs `[B, K]` and the next state.
+
+        Args:
+            seen: `[B, ...]`, or with a table the entries' numbers `[B]`.
+            state: `start`, or what the step before returned.
+        """
+        return self._run(self._values, seen, state)
+
+    def _fill_up(self, least: int) -> None:
+        if self.lanes >= least:
+            return
+        lanes = [min(lane, self.lanes - 1) for lane in range(least)]
+        self._values = [tf.gather(value, lanes) for value in self._values]
+        self._tables = {
+            layer: table if table.shape[0] == 1 != self.lanes else tf.gather(table, lanes)
+            for layer, table in self._tables.items()
+        }
+        self.lanes = least
+
+    @tf.autograph.experimental.do_not_convert
+    def _run(self, values: list[Tensor], seen: Tensor, state: list[State] | None) -> tuple[Tensor, list[State]]:
+        memory = Memory(state, self._tables)
+        inputs: Nest = seen[:, None, None]
+        if self._table is not None:
+            inputs = Frames(self._table, inputs)
+        (output,) = self._network.program.run(values, [inputs], memory=memory)
+        return tf.cast(output[:, 0, 0], self._network.dtype), memory.kept
+
+
+def check_stepwise(network: Network) -> None:
+    """Refuse a network that cannot run step by step, and name the layer that stands in the way."""
+    why = why_not_stepwise(network)
+    if why:
+        raise TfsmError(f"the model {network.model.name!r} cannot run step by step: {why}")
+
+
+def why_not_stepwise(network: Network) -> str:
+    """Name what keeps a network from running step by step; empty where nothing does."""
+    model, program = network.model, network.program
+    if program.whole:
+        return program.whole
+    if len(model.inputs) != 1 or len(model.outputs) != 1:
+        return f"it has {len(model.inputs)} inputs and {len(model.outputs)} outputs, expected one of each"
+    if len(model.outputs[0].shape) != 3:
+        return f"its output {tuple(model.outputs[0].shape)} is not a vector a time, (None, T, K)"
+    for operation in program.operations():
+        why = _why_not(operation)
+        if why:
+            return f"{operation.name} ({type(operation).__name__}) {why}"
+    return ""
+
+
+def _why_not(operation: Any) -> str:
+    rule = rule_for(operation)
+    if rule is not None and rule.over_time:
+        if rule.why_not(operation):
+            return f"has no fast rule: {rule.why_not(operation)}"
+        if operation.stateful:
+            return "is stateful: an agent's state starts anew with every episode"
+        if operation.return_state:
+            return "returns its state beside its output"
+        if operation.go_backwards:
+            return "goes backwards in time"
+        return "" if operation.return_sequences else "returns its last state alone: set return_sequences=True"
+    if type(operation).__name__ in _SAME_AT_EACH_TIME.split() and getattr(operation, "axis", -1) in (-1, 2):
+        return ""
+    return "may mix times: wrap it in TimeDistributed if it does not"

@@ -1,0 +1,51 @@
+"""The hooks that a plugin may implement, all of them on this one screen.
+
+A plugin is a module named by an entry point of the group `tfsm`. It registers names and `module:attribute` strings,
+never classes, so that listing what is installed imports no TensorFlow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pluggy
+
+if TYPE_CHECKING:
+    from tfsm.plugins.registry import Registry
+
+
+PROJECT: Final = "tfsm"
+"""The name of the entry-point group and of pluggy's project."""
+
+HOOKS_VERSION: Final = 1
+"""The version of the plugin interface: these hooks, `Registry`, and what is in `tfsm.interfaces`.
+
+It is raised when a plugin that was right before no longer is. A plugin says by `tfsm_hooks = 1` which one it was
+written for; one that says nothing was written for the first.
+"""
+
+OLDEST_HOOKS_VERSION: Final = 1
+"""The oldest version whose plugins still work."""
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def tfsm_register_mutations(registry: Registry) -> None:
+    """Register mutation operators: `registry.add("my-mutation", "my_package.my_module:MyMutation")`."""
+
+
+@hookspec
+def tfsm_register_domains(registry: Registry) -> None:
+    """Register domains: `registry.add("my-domain", "my_package.my_module:MyDomain", options=MyOptions)`."""
+
+
+@hookspec
+def tfsm_register_selections(registry: Registry) -> None:
+    """Register selection schemes: `registry.add("my-scheme", "my_package.my_module:MyScheme")`."""
+
+
+@hookspec
+def tfsm_register_observers(registry: Registry) -> None:
+    """Register observers: `registry.add("my-observer", "my_package.my_module:MyObserver", options=MyOptions)`."""

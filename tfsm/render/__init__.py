@@ -1,0 +1,1 @@
+"""Drawing, films and replays of what champions and their mutants do."""

@@ -1,0 +1,238 @@
+"""Films, GIF/MP4/PNG, window."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from tfsm.errors import TfsmError
+from tfsm.interfaces import Film
+from tfsm.utils.atomic import whole
+from tfsm.utils.optional import optional
+
+ENDINGS: Final = (".gif", ".mp4", ".png")
+_GIF_RATE: Final = 20.0
+"""Players slow down what is faster, and files grow."""
+
+
+class SideBySide:
+    """Films of one size beside each other, each under its title.
+
+    Args:
+        films: films with their titles.
+    """
+
+    def __init__(self, films: Sequence[tuple[Film, str]]) -> None:
+        self._films = films
+        self.rate = films[0][0].rate
+
+    def __len__(self) -> int:
+        """Return the length of the longest."""
+        return max(len(film) for film, _ in self._films)
+
+    def frame(self, index: int) -> np.ndarray:
+        """Return one moment of all; a film that is over stands still."""
+        return self._joined([film.frame(min(index, len(film) - 1)) for film, _ in self._films])
+
+    def still(self) -> np.ndarray:
+        """Return all pictures."""
+        return self._joined([film.still() for film, _ in self._films])
+
+    def _joined(self, pictures: list[np.ndarray]) -> np.ndarray:
+        heads = [_title(title, picture.shape[1]) for (_, title), picture in zip(self._films, pictures, strict=True)]
+        parts = [np.concatenate(pair) for pair in zip(heads, pictures, strict=True)]
+        return np.concatenate(parts, axis=1)
+
+
+def check_ending(file: Path) -> None:
+    """Refuse a file whose ending says nothing that can be written."""
+    if file.suffix.lower() not in ENDINGS:
+        raise TfsmError(f"{file}: cannot tell what to write from its ending; use {', '.join(ENDINGS)}")
+    if not file.parent.is_dir():
+        raise TfsmError(f"{file}: there is no directory {str(file.parent)!r}")
+
+
+def save_film(film: Film, file: Path, *, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
+    """Write a film as an animation, or as one picture, by the file's ending.
+
+    Args:
+        film: what to write.
+        file: a `.gif`, `.mp4` or `.png` file; one that is there is replaced once the new one is whole.
+        progress: told how many frames of how many are done.
+    """
+    check_ending(file)
+    kind = file.suffix.lower()
+    if kind == ".png":
+        return save_picture(film.still(), file)
+    stride = max(1, round(film.rate / _GIF_RATE)) if kind == ".gif" else 1
+    indices = range(0, len(film), stride)
+    imageio = _imageio()
+    try:
+        with whole(file) as draft, imageio.get_writer(draft, **_options(kind, film.rate / stride)) as writer:
+            for done, index in enumerate(indices):
+                progress(done, len(indices))
+                writer.append_data(film.frame(index))
+    except OSError as error:
+        raise TfsmError(f"{file}: cannot be written: {error.strerror or error}") from None
+    progress(len(indices), len(indices))
+    return None
+
+
+def save_picture(picture: np.ndarray, file: Path) -> None:
+    """Write one picture as a `.png` file."""
+    check_ending(file)
+    if file.suffix.lower() != ".png":
+        raise TfsmError(f"{file}: one picture is saved as .png")
+    try:
+        with whole(file) as draft:
+            _imageio().imwrite(draft, picture)
+    except OSError as error:
+        raise TfsmError(f"{file}: cannot be written: {error.strerror or error}") from None
+
+
+def _options(kind: str, rate: float) -> dict[str, Any]:
+    if kind == ".gif":
+        return {"format": "GIF", "duration": 1000.0 / rate, "loop": 0}
+    return {"format": "FFMPEG", "fps": rate, "codec": "libx264", "macro_block_size": 2, "quality": 8}
+
+
+def _imageio() -> Any:
+    return optional("imageio.v2", extra="replay", purpose="saving")
+
+
+def _title(words: str, width: int) -> np.ndarray:
+    from PIL import Image, ImageDraw, ImageFont
+
+    image = Image.new("RGB", (width, 28), (252, 252, 250))
+    font = ImageFont.load_default(18)
+    draw = ImageDraw.Draw(image)
+    draw.text(((width - draw.textlength(words, font=font)) / 2, 4), words, fill=(38, 38, 46), font=font)
+    return np.asarray(image)
+
+
+KEYS = "space: pause, left and right: one frame, up and down: faster and slower, home: again, q: quit"
+
+
+class _Picture:
+    """A film of one frame."""
+
+    rate = 10.0
+
+    def __init__(self, picture: np.ndarray) -> None:
+        self._picture = picture
+
+    def __len__(self) -> int:
+        return 1
+
+    def frame(self, index: int) -> np.ndarray:
+        return self._picture
+
+    def still(self) -> np.ndarray:
+        return self._picture
+
+
+def show_picture(picture: np.ndarray, title: str) -> None:
+    """Show one picture until the user closes the window."""
+    show(_Picture(picture), title)
+
+
+def show(film: Film, title: str) -> None:
+    """Play a film in a window until the user closes it; `KEYS` says how it is steered."""
+    pygame = optional("pygame", extra="replay", purpose="a window")
+    try:
+        pygame.display.init()
+        first = film.frame(0)
+        screen = pygame.display.set_mode((first.shape[1], first.shape[0]))
+    except pygame.error as error:
+        raise TfsmError(f"no window can be opened here ({error}); --save FILE writes a file instead") from None
+    try:
+        _play(pygame, screen, film, title)
+    finally:
+        pygame.quit()
+
+
+def _play(pygame: Any, screen: Any, film: Film, title: str) -> None:
+    clock, index, speed, paused = pygame.time.Clock(), 0, 1.0, len(film) == 1
+    drawn = -1
+    while True:
+        for event in pygame.event.get():
+            if event.type == pygame.QUIT:
+                return
+            if event.type != pygame.KEYDOWN:
+                continue
+            if event.key in (pygame.K_q, pygame.K_ESCAPE):
+                return
+            if event.key == pygame.K_SPACE:
+                paused = not paused
+            elif event.key in (pygame.K_LEFT, pygame.K_RIGHT):
+                paused = True
+                index += 1 if event.key == pygame.K_RIGHT else -1
+            elif event.key in (pygame.K_UP, pygame.K_DOWN):
+                speed = min(8.0, max(0.125, speed * (2.0 if event.key == pygame.K_UP else 0.5)))
+            elif event.key == pygame.K_HOME:
+                index, paused = 0, False
+        index = min(max(index, 0), len(film) - 1)
+        if index != drawn:
+            picture = film.frame(index)
+            screen.blit(pygame.surfarray.make_surface(picture.swapaxes(0, 1)), (0, 0))
+            pygame.display.set_caption(f"{title}: frame {index + 1} of {len(film)}, {speed:g}x")
+            pygame.display.flip()
+            drawn = index
+        clock.tick(film.rate * speed if not paused else 30)
+        index += 0 if paused else 1
+
+
+LEAST: Final = 256
+"""Pixels that the longer side of a picture has at least."""
+TILES: Final = 4
+"""Pictures in a row and rows in a still."""
+
+
+class PictureFilm:
+    """Pictures, frame by frame, all of one size.
+
+    Args:
+        rate: frames a second.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self.rate = float(rate)
+        self._shape: tuple[int, ...] = ()
+        # A minute of a large screen is a gigabyte; most of a screen is of one colour.
+        self._frames: list[bytes] = []
+
+    def add(self, picture: np.ndarray) -> None:
+        """Take a picture `[height, width, 3]`, bytes."""
+        self._shape = self._shape or picture.shape
+        self._frames.append(zlib.compress(picture.tobytes(), 1))
+
+    def __len__(self) -> int:
+        """Return how many pictures there are."""
+        return len(self._frames)
+
+    def frame(self, index: int) -> np.ndarray:
+        """Return a picture, large enough to be seen: each pixel of a small screen becomes a square."""
+        larger = math.ceil(LEAST / max(self._shape))
+        return _even(self._small(index).repeat(larger, axis=0).repeat(larger, axis=1))
+
+    def still(self) -> np.ndarray:
+        """Return pictures from the first to the last, row by row."""
+        chosen = np.linspace(0, len(self) - 1, TILES * TILES).round().astype(int)
+        tiles = np.stack([np.pad(self._small(int(i)), ((0, 2), (0, 2), (0, 0)), constant_values=128) for i in chosen])
+        height, width = tiles.shape[1:3]
+        rows = tiles.reshape(TILES, TILES, height, width, 3).transpose(0, 2, 1, 3, 4)
+        return _even(np.ascontiguousarray(rows.reshape(TILES * height, TILES * width, 3)))
+
+    def _small(self, index: int) -> np.ndarray:
+        return np.frombuffer(zlib.decompress(self._frames[index]), np.uint8).reshape(self._shape)
+
+
+def _even(picture: np.ndarray) -> np.ndarray:
+    """Add a row and a column where their number is odd: most video formats insist."""
+    height, width, _ = picture.shape
+    return np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")

@@ -1,0 +1,262 @@
+"""Tables, provenance."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import isfinite
+from typing import Any
+
+from tfsm.analysis import Comparison, Summary, Verdict, significant
+from tfsm.analysis.results import Method, Study, names
+from tfsm.report.findings import Findings
+from tfsm.report.formatting import NOTHING, interval, listed, number, p_value, percent
+from tfsm.settings.schema import flattened
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first cell of a row says what the row is about."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: frozenset[int] = frozenset()
+    """Which columns hold numbers."""
+    notes: tuple[str, ...] = ()
+    grouped: bool = False
+    """Whether rows whose first cells are equal belong together."""
+
+
+def results(findings: Findings) -> Table:
+    """Return how many runs each method solved, how soon, and how well."""
+    rows = [
+        _result(summary, method) for summary, method in zip(findings.summaries, findings.study.methods, strict=True)
+    ]
+    return Table(
+        "Results of each method, with 95% confidence intervals",
+        ("method", "solved", "share solved", "median evaluations", "best fitness"),
+        tuple(rows),
+        numeric=frozenset({1, 2, 3, 4}),
+        notes=(
+            "Share solved: with Wilson's interval.",
+            "Median evaluations: to the solution, of all runs, those without one being later than all others; not "
+            "reached if less than half were solved. With few runs an end of its interval cannot be known.",
+            "Best fitness: the median of the runs' best, and the lowest and highest of them.",
+        ),
+    )
+
+
+def effects(findings: Findings) -> Table:
+    """Return how large the differences between methods are."""
+    return Table(
+        "How large the differences are",
+        ("methods", "first is faster", "difference of shares solved"),
+        tuple(_effect(comparison) for comparison in findings.comparisons),
+        numeric=frozenset({1, 2}),
+        notes=(
+            "First is faster: how probable it is that a run of the first method is solved sooner than one of the "
+            "second, ties counting half (Vargha and Delaney's A); 50% means no difference.",
+            "Difference of shares solved: first minus second, with Newcombe's 95% interval.",
+        ),
+    )
+
+
+def tests(findings: Findings) -> Table:
+    """Return what the tests say."""
+    rows = [
+        (pair(comparison), question(key, comparison), verdict.test, *_verdict(verdict))
+        for comparison in findings.comparisons
+        for key, verdict in comparison.verdicts.items()
+    ]
+    return Table(
+        "Whether the differences could be chance: two-sided tests",
+        ("methods", "question", "test", "p", "p (Holm)", "at 5%", "note"),
+        tuple(rows),
+        numeric=frozenset({3, 4}),
+        notes=(
+            "p (Holm): adjusted by Holm's method over all pairs, for each test by itself. It alone decides.",
+            "Not shown does not mean equal: there may be too few runs to see a difference.",
+        ),
+        grouped=True,
+    )
+
+
+def pair(comparison: Comparison) -> str:
+    """Return which methods are compared."""
+    return f"{comparison.first} against {comparison.second}"
+
+
+def question(key: str, comparison: Comparison) -> str:
+    """Return what a test answers."""
+    return {
+        "mann-whitney-all": "faster, unsolved runs last?",
+        "mann-whitney-solved": "faster, among solved runs?",
+        "barnard-end": "more solved in the end?",
+        "barnard-at": f"more solved within {number(comparison.at)}?",
+        "log-rank": "solved sooner, all along?",
+        "mann-whitney-fitness": "fitter in the end?",
+    }.get(key, key)
+
+
+def _result(summary: Summary, method: Method) -> tuple[str, ...]:
+    median, ends = summary.median_evaluations, summary.median_interval
+    return (
+        summary.name,
+        f"{summary.solved} of {summary.runs}",
+        f"{percent(summary.share)} ({percent(summary.share_interval[0])} to {percent(summary.share_interval[1])})",
+        "not reached" if median is None else f"{number(median)} ({interval(*ends)})",
+        _fitness(summary, method),
+    )
+
+
+def _fitness(summary: Summary, method: Method) -> str:
+    known = [outcome.best_fitness for outcome in method.outcomes if outcome.best_fitness is not None]
+    best = [fitness for fitness in known if isfinite(fitness)]
+    if not best or summary.median_best_fitness is None:
+        return number(None)
+    middle = number(summary.median_best_fitness)
+    return middle if len(best) == 1 else f"{middle} ({number(min(best))} to {number(max(best))})"
+
+
+def _effect(comparison: Comparison) -> tuple[str, ...]:
+    faster, difference = comparison.superiority, comparison.solved_difference
+    return (
+        pair(comparison),
+        number(None) if faster is None else percent(faster),
+        number(None)
+        if difference is None
+        else f"{difference.value:+.0%} ({difference.low:+.0%} to {difference.high:+.0%})",
+    )
+
+
+def _verdict(verdict: Verdict) -> tuple[str, str, str, str]:
+    said = "no test" if verdict.p is None else "significant" if significant(verdict) else "not shown"
+    return p_value(verdict.p), p_value(verdict.adjusted), said, verdict.note
+
+
+def differences(study: Study) -> Table:
+    """Return the settings in which the methods differ."""
+    rows = tuple(row for row in _rows(study) if len(set(row[1:])) > 1)
+    return Table("Settings in which the methods differ", ("setting", *names(study.methods)), rows)
+
+
+def everything(study: Study) -> Table:
+    """Return all settings."""
+    return Table("All settings", ("setting", *names(study.methods)), _rows(study))
+
+
+def _rows(study: Study) -> tuple[tuple[str, ...], ...]:
+    flat = [flattened(method.settings) for method in study.methods]
+    keys = dict.fromkeys(key for settings in flat for key in settings)
+    return tuple((key, *(_shown(settings[key]) if key in settings else NOTHING for settings in flat)) for key in keys)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def warnings_of(study: Study) -> list[str]:
+    """Return what must be known before a number is believed."""
+    said = []
+    unfinished = [method for method in study.methods if not _is_finished(method)]
+    if unfinished:
+        which = listed([f"{method.name} ({_status(method)}, {_ended(method)} runs ended)" for method in unfinished])
+        said.append(f"Unfinished: {which}. What is told here may change.")
+    for scale in dict.fromkeys(_scale(method) for method in study.methods):
+        if scale is not None:
+            which = listed([method.name for method in study.methods if _scale(method) == scale])
+            said.append(
+                f"Scaled down (scale {scale}): {which}. Runs are fewer or shorter than in the experiment that they "
+                "stand for, and nothing told here is a result of that."
+            )
+    budgets = {method.budget for method in study.methods}
+    if len(budgets) > 1:
+        said.append(
+            "The methods had different budgets; how many runs each solved in the end cannot be compared fairly. "
+            f"Give --at {min(budgets)} to compare within the smallest."
+        )
+    return said
+
+
+def runs_table(study: Study) -> Table:
+    """Return which runs there are, and how they ended."""
+    return Table(
+        "Which runs the report is made of",
+        ("method", "runs ended", "budget", "seed", "status", "started", "took", "directory"),
+        tuple(
+            (
+                method.name,
+                _ended(method),
+                f"{method.budget:,}",
+                str(method.record.get("seed", NOTHING)),
+                _status(method),
+                _started(method),
+                _took(method),
+                NOTHING if method.directory is None else str(method.directory),
+            )
+            for method in study.methods
+        ),
+        numeric=frozenset({1, 2, 3}),
+        notes=("Budget: the most evaluations of one run. Started: in UTC.",),
+    )
+
+
+def commands(study: Study) -> list[str]:
+    """Return the command lines, each once."""
+    typed = [method.record.get("command") for method in study.methods]
+    lines = [shlex.join(map(str, words)) for words in typed if isinstance(words, list) and words]
+    return list(dict.fromkeys(lines))
+
+
+def versions(study: Study) -> list[tuple[str, str]]:
+    """Return which versions computed it; several if methods were run with different ones."""
+    found: dict[str, dict[str, None]] = {}
+    for method in study.methods:
+        told = method.record.get("versions")
+        for package, version in told.items() if isinstance(told, dict) else ():
+            found.setdefault(str(package), {})[str(version)] = None
+    return [(package, " and ".join(known)) for package, known in found.items()]
+
+
+def asked(method: Method) -> int:
+    """Return how many runs there should be."""
+    runs = method.settings.get("runs")
+    return runs if isinstance(runs, int) else len(method.outcomes)
+
+
+def _is_finished(method: Method) -> bool:
+    # Records made by hand may have no status; what they hold is all there is.
+    return method.record.get("status", "finished") == "finished" and len(method.outcomes) >= asked(method)
+
+
+def _status(method: Method) -> str:
+    return str(method.record.get("status", "unknown"))
+
+
+def _ended(method: Method) -> str:
+    return f"{len(method.outcomes)} of {asked(method)}"
+
+
+def _scale(method: Method) -> str | None:
+    scale: Any = method.record.get("scale")
+    return None if scale is None or scale == 1 or scale is False else str(scale)
+
+
+def _started(method: Method) -> str:
+    try:
+        return f"{datetime.fromisoformat(method.record['started']):%Y-%m-%d %H:%M}"
+    except (KeyError, TypeError, ValueError):
+        return NOTHING
+
+
+def _took(method: Method) -> str:
+    try:
+        began, ended = (datetime.fromisoformat(method.record[key]) for key in ("started", "ended"))
+        return str(timedelta(seconds=round((ended - began).total_seconds())))
+    except (KeyError, TypeError, ValueError):
+        return NOTHING

@@ -1,1 +1,0 @@
-"""What domains in plain Python have in common: asking networks in lock step, remembering, and showing."""

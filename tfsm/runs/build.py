@@ -1,0 +1,190 @@
+"""Settings -> engine; picklable recipe."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from tfsm.evolution.compile_plan import Plan, make_plan
+from tfsm.evolution.engine import Engine
+from tfsm.evolution.evaluation import Care, Trial
+from tfsm.evolution.initialization import Initial
+from tfsm.evolution.variation import Adaptation, Breeder
+from tfsm.interfaces import Domain, Mutation, Selection, Surveying
+from tfsm.kernels.random import fold, root_seed
+from tfsm.models.compatibility import check_differentiable, check_fits
+from tfsm.models.genome import check_model
+from tfsm.models.loading import named_model
+from tfsm.models.network import Network, network_of
+from tfsm.plugins import Plugins, load_plugins
+from tfsm.plugins.registry import Kind, build_part
+from tfsm.settings import Settings
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that an engine is made of, before anything is compiled or takes memory."""
+
+    settings: Settings
+    network: Network
+    domain: Domain
+    mutation: Mutation
+    selection: Selection | Surveying
+    initial: Initial
+    plan: Plan
+
+    def breeder(self) -> Breeder:
+        """Make what makes children, without populations."""
+        settings = self.settings
+        return Breeder(
+            self.network,
+            self.domain,
+            self.mutation,
+            intensity=settings.intensity,
+            initial=self.initial,
+            seed=settings.seed,
+            plan=self.plan,
+            adaptation=self._adaptation(),
+        )
+
+    def _adaptation(self) -> Adaptation:
+        settings = self.settings
+        return Adaptation(settings.adapt, settings.adapt_rate, settings.target_divergence or 0.0)
+
+    def engine(self) -> Engine:
+        """Make the engine."""
+        settings = self.settings
+        return Engine(
+            self.network,
+            self.domain,
+            self.mutation,
+            self.selection,
+            intensity=settings.intensity,
+            population=settings.population,
+            initial=self.initial,
+            seed=settings.seed,
+            plan=self.plan,
+            adaptation=self._adaptation(),
+            stop_when_solved=settings.stop == "solved",
+            care=Care(settings.evaluation_timeout, settings.failures),
+        )
+
+
+def without_reuse(settings: Settings) -> Settings:
+    """Return settings for children that are made far from the populations, where no sensitivities are kept."""
+    return replace(settings, engine={**settings.engine, "reuse": False})
+
+
+def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Prepared:
+    """Build the parts, and find out whether they fit; a model of the user's own takes the place of any other."""
+    domain: Domain = build_part(plugins.domains[settings.domain], settings.domain_options)
+    mutation: Mutation = build_part(plugins.mutations[settings.mutation], settings.mutation_options)
+    selection: Selection | Surveying = build_part(plugins.selections[settings.selection], settings.selection_options)
+    initial = Initial(settings.init, settings.init_scale)
+    network = _network(settings, _model(settings, domain, model), initial)
+    trial = Trial(domain, network, Care(settings.evaluation_timeout))
+    if getattr(mutation, "needs_gradient", False) and getattr(domain, "compiled", True):
+        genome = initial.genomes(network, fold(root_seed(settings.seed), 0, 0)[None])
+        check_differentiable(network, genome, domain.observe(trial.experience(genome)))
+    plan = make_plan(
+        network,
+        runs=settings.runs,
+        population=settings.population,
+        experience_bytes=trial.experience_bytes,
+        **settings.engine,
+    )
+    return Prepared(settings, network, domain, mutation, selection, initial, plan)
+
+
+def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Engine:
+    """Return an engine for these settings."""
+    return prepare(plugins, settings, model=model).engine()
+
+
+def _model(settings: Settings, domain: Domain, model: keras.Model | None) -> keras.Model:
+    own = domain.network()
+    chosen = model
+    if chosen is None and settings.model is not None:
+        chosen = named_model(settings.model, trust=settings.trust_model)
+    if chosen is None:
+        return own
+    check_model(chosen)
+    check_fits(chosen, own, settings.domain)
+    return chosen
+
+
+def _network(settings: Settings, model: keras.Model, initial: Initial) -> Network:
+    if not settings.mutated_layers:
+        return Network(model)
+    if settings.init != "model":
+        # What stays as it is has to be drawn, too: by the experiment's seed, and the same for all runs.
+        whole = Network(model)
+        model = whole.child(initial.genomes(whole, fold(root_seed(settings.seed), -1, 0)[None])[0].numpy())
+    return network_of(model, settings.mutated_layers)
+
+
+def notes(settings: Settings, plan: Plan, domain: Domain) -> list[str]:
+    """Return what the user should know before a run."""
+    found = [plan.note] if plan.note else []
+    if settings.evaluation_timeout is not None and getattr(domain, "compiled", True):
+        found.append("evaluation_timeout has no effect: the domain is compiled together with the loop")
+    return found
+
+
+class Engines:
+    """Builds engines; the last one is used again, compiled as it is, where nothing but the intensity is another."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Settings, keras.Model | None, Engine] | None = None
+
+    def engine(self, plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Engine:
+        """Return an engine for these settings."""
+        if self._last is not None:
+            before, own, engine = self._last
+            if own is model and replace(before, intensity=settings.intensity) == settings:
+                engine.set_intensity(settings.intensity)
+                return engine
+            self._last = None  # its memory first
+        engine = build_engine(plugins, settings, model=model)
+        self._last = (settings, model, engine)
+        return engine
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings, and what no setting tells: parts that came ready made, and a model of the user's own."""
+
+    settings: Settings
+    ready_made: tuple[tuple[Kind, Any], ...] = ()
+    model: keras.Model | None = None
+    disabled: tuple[str, ...] = ()
+    folder: str = field(default_factory=os.getcwd)
+    """Where files and modules are that the settings name."""
+
+    def plugins(self) -> Plugins:
+        """Load the plugins, in a worker."""
+        if Path(self.folder).is_dir():
+            os.chdir(self.folder)
+        plugins = load_plugins(disabled=self.disabled)
+        for kind, part in self.ready_made:
+            plugins, _ = plugins.with_part(kind, part)
+        return plugins
+
+    def for_runs(self, count: int) -> Recipe:
+        """Return a recipe for so many runs."""
+        return replace(self, settings=replace(self.settings, runs=count))
+
+
+def recipe_of(plugins: Plugins, settings: Settings, model: keras.Model | None = None) -> Recipe:
+    """Return what a worker needs to do what would be done here."""
+    chosen = (
+        plugins.domains[settings.domain],
+        plugins.mutations[settings.mutation],
+        plugins.selections[settings.selection],
+    )
+    disabled = tuple(info.name for info in plugins.infos if info.state == "disabled")
+    return Recipe(settings, tuple((e.kind, e.part) for e in chosen if e.part is not None), model, disabled)

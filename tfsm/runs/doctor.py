@@ -1,0 +1,158 @@
+"""What a run would do, found out without running it: how it is compiled, what falls back, and what memory it takes."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass
+
+from tfsm.evolution.engine import Engine
+from tfsm.models.genome import sections
+from tfsm.models.network import Network
+from tfsm.models.program import Path
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Layer:
+    """How one layer runs."""
+
+    name: str
+    kind: str
+    weights: int
+    """Those that are mutated."""
+    way: str
+    """`native`, `folded` or `mapped`; see docs/architecture.md."""
+    per_experience: str
+    """How SM-G-ABS gets at the gradients of single experiences."""
+    why: str
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """How a model's layers run, whatever it is used for."""
+
+    model: str
+    weights: int
+    mutated: int
+    layers: tuple[Layer, ...]
+    slow: tuple[str, ...]
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what there is to know, in words."""
+        return [("model", self.model), ("weights", f"{self.weights:,}, of which {self.mutated:,} are mutated")]
+
+    def notes(self) -> list[str]:
+        """Return what the user should know besides."""
+        return []
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Everything that decides the speed of a run."""
+
+    weights: int
+    compile: str
+    why: str
+    evaluation: str
+    runs_at_once: int
+    lanes: tuple[int, ...]
+    """The widths that a batch may have, as runs end."""
+    operator: str
+    """How many runs' parents are mutated at once."""
+    sensitivities: str
+    memory_mib: float
+    """What the runs in lock step keep, populations and all."""
+    cores: int
+    layers: tuple[Layer, ...]
+    slow: tuple[str, ...]
+    """Every fallback, in words."""
+    note: str
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what there is to know, in words."""
+        lanes = " > ".join(str(width) for width in self.lanes) + (" as runs end" if len(self.lanes) > 1 else "")
+        return [
+            ("weights", f"{self.weights:,}"),
+            ("compiled", f"{self.compile}: {self.why}"),
+            ("evaluation", self.evaluation),
+            ("runs at once", f"{self.runs_at_once}, in batches of {lanes}"),
+            ("mutation", self.operator),
+            ("sensitivities", self.sensitivities),
+            ("memory", f"{self.memory_mib:,.1f} MiB for populations and what is kept with them"),
+            ("cores", str(self.cores)),
+        ]
+
+    def notes(self) -> list[str]:
+        """Return what the user should know besides."""
+        return [f"note: {self.note}"] if self.note else []
+
+
+def dissect(network: Network) -> Anatomy:
+    """Look at a network."""
+    model = network.origin
+    return Anatomy(
+        model=f"{model.name} ({type(model).__name__})",
+        weights=model.count_params(),
+        mutated=network.size,
+        layers=_layers(network),
+        slow=(*_one_by_one(network.program.paths), *_copies(network)),
+    )
+
+
+def diagnose(engine: Engine) -> Diagnosis:
+    """Look at an engine that has not run yet."""
+    plan, program = engine.plan, engine.network.program
+    slow = _one_by_one(program.paths)
+    if engine.measures_each:
+        slow += _copies(engine.network)
+    if not engine.compiled_domain:
+        slow.append("the domain is plain Python: every step of the loop waits for it")
+    if not plan.jit and not _mapped(program.paths) and not program.convolutional:
+        slow.append(f"no XLA: {plan.why}")
+    return Diagnosis(
+        weights=engine.network.size,
+        compile="xla" if plan.jit else "graph",
+        why=plan.why,
+        evaluation="compiled with the loop" if engine.compiled_domain else "called from the loop, one step at a time",
+        runs_at_once=plan.runs,
+        lanes=plan.widths(),
+        operator="one run after another" if plan.one_by_one else "all runs at once",
+        sensitivities="kept for a parent's next child" if engine.reuses else "measured for every child",
+        memory_mib=engine.state.size_bytes / _MIB,
+        cores=os.cpu_count() or 1,
+        layers=_layers(engine.network),
+        slow=tuple(slow),
+        note=plan.note,
+    )
+
+
+def _mapped(paths: tuple[Path, ...]) -> list[Path]:
+    return [path for path in paths if path.way == "mapped"]
+
+
+def _one_by_one(paths: tuple[Path, ...]) -> list[str]:
+    return [f"{path.layer} ({path.kind}) runs one genome after another: {path.why}" for path in _mapped(paths)]
+
+
+def _copies(network: Network) -> list[str]:
+    if network.program.tapped:
+        return []
+    names = ", ".join(path.layer for path in network.program.paths if not path.tapped)
+    return [f"sm-g-abs copies the weights for each experience, because of {names}"]
+
+
+def _layers(network: Network) -> tuple[Layer, ...]:
+    if network.program.whole:
+        return tuple(_layer(path, network.size) for path in network.program.paths)
+    sizes: Counter[str] = Counter()
+    for section in sections(network.model):
+        sizes[section.path.rpartition("/")[2]] += section.size
+    return tuple(_layer(path, sizes[path.layer]) for path in network.program.paths)
+
+
+def _layer(path: Path, weights: int) -> Layer:
+    by = "by products" if path.tapped else "by copies"
+    per_experience = "nothing to mutate" if path.way == "folded" else by
+    return Layer(path.layer, path.kind, weights, path.way, per_experience, path.why)

@@ -1,0 +1,247 @@
+"""Run.json, study.json, metrics.jsonl, lock: read and check (no TF).
+
+They are files on a disk: a crash, an editor or another program may have left anything in them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Any, Final, NotRequired, Self
+
+from annotated_types import Ge, Lt
+from typing_extensions import TypedDict
+
+from tfsm.errors import TfsmError
+from tfsm.utils.atomic import whole
+
+RECORD: Final = "run.json"
+METRICS: Final = "metrics.jsonl"
+STUDY: Final = "study.json"
+ORDER: Final = "order.log"
+BEHAVIOR: Final = "behavior"
+
+
+def behavior_file(directory: Path, run: int) -> Path:
+    """Return where it is kept what a run's populations did, if the domain names that or the scheme needs it."""
+    return directory / BEHAVIOR / f"run-{run:03d}.npz"
+
+
+def now() -> str:
+    """Return the time, as records tell it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a file so that it is there as a whole or not at all."""
+    with whole(file) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def write_json(file: Path, record: Mapping[str, Any]) -> None:
+    """Write a record, as a whole or not at all."""
+    write_text(file, json.dumps(record, indent=2) + "\n")
+
+
+def read_record(directory: Path) -> dict[str, Any]:
+    """Return what a run directory says of itself."""
+    file = directory / RECORD
+    if not file.is_file():
+        what = "no such directory" if not directory.is_dir() else f"no run directory, it has no {RECORD}"
+        raise TfsmError(f"{directory}: {what}")
+    record = read_json(file)
+    for key, kind in (("settings", dict), ("runs", list), ("status", str)):
+        if not isinstance(record.get(key), kind):
+            raise TfsmError(f"{file}: not the record of a run: no {key!r}")
+    return record
+
+
+def read_study(directory: Path) -> dict[str, Any]:
+    """Return what a directory of several run directories says of itself."""
+    file = directory / STUDY
+    record = read_json(file)
+    members = record.get("members")
+    if not isinstance(members, list) or not all(
+        isinstance(m, dict) and {"name", "directory"} <= m.keys() for m in members
+    ):
+        raise TfsmError(f"{file}: not the record of a study: no list of members")
+    return record
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """Return the object in a file; anything else is an error that says so."""
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TfsmError(f"{file}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise TfsmError(f"{file}: not valid JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise TfsmError(f"{file}: expected an object, got {type(record).__name__}")
+    return record
+
+
+def read_metrics(directory: Path) -> Iterator[dict[str, Any]]:
+    """Return what was logged, line by line; a last line that was never finished is left out."""
+    file = directory / METRICS
+    if not file.is_file():
+        return
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TfsmError(f"{file}: cannot be read: {error}") from None
+    for number, line in enumerate(lines, start=1):
+        try:
+            metrics = json.loads(line)
+        except ValueError as error:
+            if number == len(lines):
+                return
+            raise TfsmError(f"{file}, line {number}: not valid JSON: {error}") from None
+        yield metrics
+
+
+Count = Annotated[int, Ge(0), Lt(2**63)]
+
+
+class _Run(TypedDict):
+    run: Count
+    solved: bool
+    evaluations: Count
+    best_fitness: float | None
+
+
+class _Settings(TypedDict):
+    domain: str
+    mutation: str
+    evaluations: Count
+    runs: NotRequired[Count]
+
+
+class _Record(TypedDict):
+    status: str
+    settings: _Settings
+    runs: list[_Run]
+    command: NotRequired[list[str]]
+    started: NotRequired[str | None]
+    ended: NotRequired[str | None]
+    inputs: NotRequired[dict[str, str]]
+
+
+class _Member(TypedDict):
+    name: str
+    directory: str
+
+
+class _Study(TypedDict):
+    members: list[_Member]
+    kind: NotRequired[str]
+    domain: NotRequired[str]
+    status: NotRequired[str]
+    commands: NotRequired[list[list[str]]]
+    started: NotRequired[str | None]
+    ended: NotRequired[str | None]
+    scale: NotRequired[float]
+
+
+class _Line(TypedDict):
+    run: Count
+    evaluations: Count
+    best_fitness: float | None
+
+
+def checked_record(directory: Path) -> dict[str, Any]:
+    """Return what a run directory says of itself; what a run would not have written is an error that names it."""
+    record = read_record(directory)
+    _check(_Record, record, f"{directory / RECORD}: not the record of a run")
+    return record
+
+
+def checked_study(directory: Path) -> dict[str, Any]:
+    """Return what a study says of itself; what no study would have written is an error that names it."""
+    record = read_study(directory)
+    _check(_Study, record, f"{directory / STUDY}: not the record of a study")
+    return record
+
+
+def checked_metrics(directory: Path) -> tuple[dict[str, Any], ...]:
+    """Return what was logged; a line that no run would have written is an error that names it."""
+    file = directory / METRICS
+    try:
+        lines = tuple(read_metrics(directory))
+    except RecursionError:
+        raise TfsmError(f"{file}: not valid JSON: nested without end") from None
+    for number, line in enumerate(lines, start=1):
+        _check(_Line, line, f"{file}, line {number}: not what a run logs")
+    return lines
+
+
+def _check(kind: type, value: Mapping[str, Any], where: str) -> None:
+    from pydantic import ValidationError
+
+    try:
+        _adapter(kind).validate_python(value, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise TfsmError(f"{where}: {f'{place}: ' if place else ''}{first['msg'].lower()}") from None
+
+
+@cache
+def _adapter(kind: type) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+LOCK: Final = ".lock"
+
+
+class Locked:
+    """Holds a directory; entered where somebody else holds it, it is an error that says so.
+
+    Args:
+        directory: an existing directory.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        from filelock import FileLock
+
+        self._directory = directory
+        self._lock: Any = FileLock(directory / LOCK, timeout=0)
+
+    def __enter__(self) -> Self:
+        from filelock import Timeout
+
+        try:
+            self._lock.acquire()
+        except Timeout:
+            raise TfsmError(f"{self._directory}: another process is at work in it; wait for it, or end it") from None
+        except OSError as error:
+            raise TfsmError(f"{self._directory}: cannot be written to: {error.strerror}") from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release()
+
+
+def is_held(directory: Path) -> bool:
+    """Say whether a process is at work in a directory; one that cannot be asked is taken to be free."""
+    from filelock import FileLock, Timeout
+
+    if not (directory / LOCK).is_file():
+        return False
+    lock = FileLock(directory / LOCK, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        return True
+    except OSError:
+        return False
+    lock.release()
+    return False

@@ -1,0 +1,301 @@
+"""A group of runs as a task."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Final, NamedTuple
+
+from tfsm.errors import TfsmError
+from tfsm.evolution.checkpoint import Saved, packed, unpacked
+from tfsm.evolution.checkpoint_schedule import Cadence, Every, parse_every
+from tfsm.evolution.lockstep_loop import Loop
+from tfsm.evolution.observers import Progress, RunResult
+from tfsm.parallel.pool import Desk, Failure, Pool
+from tfsm.runs.build import Engines, Recipe
+from tfsm.runs.observers import Passing
+from tfsm.runs.result import as_users_see
+from tfsm.runs.session import Session
+
+
+class Told(NamedTuple):
+    """Something that happened: a method of `Observer`, or `checkpoint`, with its arguments."""
+
+    event: str
+    arguments: tuple[Any, ...]
+
+
+class GroupEnd(NamedTuple):
+    """How a group came to its end."""
+
+    interrupted: bool
+    compile_seconds: float
+    evaluated: int
+
+
+class Outbox(Passing):
+    """An observer, and keeper of checkpoints, that writes everything down to be sent.
+
+    Args:
+        about: what a checkpoint says of its experiment.
+        every: how often there is one.
+    """
+
+    def __init__(self, about: Mapping[str, Any], every: Every) -> None:
+        self._about, self._cadence = about, Cadence(every)
+        self._told: list[Told] = []
+
+    def take(self) -> list[Told]:
+        """Return what was written down, and begin anew."""
+        told, self._told = self._told, []
+        return told
+
+    def bound(self, spent: int) -> int:
+        """Return the number of evaluations, above `spent`, at which to look again at the latest."""
+        return self._cadence.bound(spent)
+
+    def due(self, spent: int) -> bool:
+        """Say whether it is time for a checkpoint."""
+        return self._cadence.due(spent)
+
+    def keep(self, saved: Saved, *, last: bool = False) -> None:
+        """Write it down."""
+        began = perf_counter()
+        self._tell("checkpoint", packed(saved, self._about), last)
+        self._cadence.took(saved.spent, perf_counter() - began)
+
+    def _tell(self, event: str, *arguments: Any) -> None:
+        self._told.append(Told(event, arguments))
+
+
+@dataclass(frozen=True)
+class GroupTask:
+    """Evolves some runs that follow one another; yields lists of what happened."""
+
+    recipe: Recipe
+    """For as many runs as there are in the group."""
+    runs: range
+    about: Mapping[str, Any]
+    every: Every
+    saved: tuple[bytes, ...] = ()
+    """Where they stood when they were left."""
+
+    def __call__(self, desk: Desk) -> Generator[list[Told], None, GroupEnd]:
+        """Evolve, in a worker."""
+        settings = self.recipe.settings
+        engines: Engines = desk.kept.setdefault("engines", Engines())
+        engine = engines.engine(self.recipe.plugins(), settings, model=self.recipe.model)
+        outbox = Outbox(self.about, self.every)
+        # It may have been another experiment's.
+        engine.care.warn, engine.care.broken = lambda message: outbox._tell("notify", message), 0
+        loop = Loop(
+            engine,
+            seed=settings.seed,
+            runs=self.runs,
+            evaluations=settings.evaluations,
+            log_every=settings.log_every,
+            observers=[outbox],
+            stop=desk.stopping,
+            checkpoints=outbox,
+            saved=[unpacked(content)[0] for content in self.saved],
+        )
+        try:
+            for _ in loop.steps():
+                yield outbox.take()
+        except Exception as error:
+            yield outbox.take()  # what was rescued
+            if (told := as_users_see(error)) is not error:
+                raise told from error
+            raise
+        yield outbox.take()
+        return GroupEnd(loop.interrupted, loop.compile_seconds, loop.evaluated)
+
+
+PATIENCE: Final = 3
+"""How often a worker may die at a group without having got any further."""
+LOOK_SECONDS: Final = 0.25
+
+
+@dataclass
+class Group:
+    """Some runs of an experiment, and how far they are."""
+
+    work: Work
+    runs: range
+    saved: list[Saved] = field(default_factory=list)
+    """Where they stood at the start."""
+    progress: Progress | None = None
+    deaths: int = 0
+
+    def task(self) -> GroupTask:
+        """Return what a worker is to do."""
+        settings = self.work.recipe.settings
+        known = self.work.session.about
+        return GroupTask(
+            self.work.recipe.for_runs(len(self.runs)),
+            self.runs,
+            known,
+            parse_every(settings.checkpoint_every),
+            tuple(packed(saved, known) for saved in self.saved),
+        )
+
+    def hear(self, told: Told) -> None:
+        """Pass on what happened."""
+        session = self.work.session
+        if told.event == "checkpoint":
+            self.deaths = 0
+            content, last = told.arguments
+            if session.checkpoints is not None:
+                session.checkpoints.keep(unpacked(content)[0], last=last)
+            else:
+                self.saved = [unpacked(content)[0]]
+        elif told.event == "notify":
+            self.work.notify(*told.arguments)
+        elif told.event == "progress":
+            self.progress = told.arguments[0]
+            self.work.tell_progress()
+        else:
+            if told.event == "finished":
+                self.work.results[told.arguments[0].run] = told.arguments[0]
+            for observer in session.observers:
+                getattr(observer, told.event)(*told.arguments)
+
+    def again(self) -> None:
+        """Make ready to be handed out again, from the last checkpoint."""
+        if self.work.session.checkpoints is not None:
+            self.saved = self.work.session.checkpoints.find(self.runs)
+
+
+@dataclass
+class Work:
+    """One experiment, in groups."""
+
+    session: Session
+    recipe: Recipe
+    notify: Callable[[str], None]
+    groups: list[Group] = field(default_factory=list)
+    results: dict[int, RunResult] = field(default_factory=dict)
+    ends: list[GroupEnd] = field(default_factory=list)
+
+    def divide(self, count: int) -> None:
+        """Divide the runs into so many groups, as they were left or else alike."""
+        saved = self.session.saved()
+        self.results |= {result.run: result for group in saved for result in group.results}
+        left = {run for group in saved for run in group.runs}
+        self.groups = [Group(self, group.runs, [group]) for group in saved if group.going]
+        new = [run for run in range(self.recipe.settings.runs) if run not in left]
+        self.groups += [Group(self, runs) for runs in _divided(new, count)]
+
+    def tell_progress(self) -> None:
+        """Tell where all runs stand, those of groups that were not begun included."""
+        settings = self.recipe.settings
+        told = [group.progress for group in self.groups if group.progress is not None]
+        begun = {run for group in self.groups if group.progress is not None for run in group.runs}
+        others = [run for run in range(settings.runs) if run not in begun]
+        ended = [self.results[run] for run in others if run in self.results]
+        spent = sum(result.evaluations for result in ended)
+        phases = [progress.phase for progress in told]
+        progress = Progress(
+            runs=settings.runs,
+            finished=sum(p.finished for p in told) + len(ended),
+            solved=sum(p.solved for p in told) + sum(result.solved for result in ended),
+            evaluations=sum(p.evaluations for p in told) + spent,
+            budget=sum(p.budget for p in told) + spent + settings.evaluations * (len(others) - len(ended)),
+            best_fitness=max([p.best_fitness for p in told] + [r.best_fitness for r in ended], default=float("-inf")),
+            phase="evolving" if "evolving" in phases else phases[0] if phases else "compiling",
+        )
+        for observer in self.session.observers:
+            observer.progress(progress)
+
+    @property
+    def over(self) -> bool:
+        """Whether all groups have come to an end."""
+        return len(self.ends) == len(self.groups)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether some of it is left to do."""
+        return len(self.ends) < len(self.groups) or any(end.interrupted for end in self.ends)
+
+
+def evolve_groups(
+    pool: Pool,
+    works: Sequence[Work],
+    *,
+    stop: Callable[[], bool],
+    notify: Callable[[str], None],
+    ended: Callable[[Work], None],
+) -> None:
+    """Evolve all groups of all experiments, on as many workers as there are.
+
+    Args:
+        pool: the workers.
+        works: the experiments, divided.
+        stop: True ends early, with everything kept.
+        notify: told what the user should know.
+        ended: told of each experiment that has come to its end.
+    """
+    waiting = deque(group for work in works for group in work.groups)
+    busy: dict[int, Group] = {}
+    stopping, problem = False, ""
+    for work in works:
+        if work.over:
+            ended(work)
+    while busy or (waiting and not stopping):
+        idle = [worker for worker in range(pool.size) if worker not in busy and pool.begun(worker)]
+        while waiting and idle and not stopping:
+            worker = idle.pop(0)
+            busy[worker] = waiting.popleft()
+            pool.submit(worker, busy[worker].task())
+        stopping = stopping or stop()
+        for worker in busy if stopping else ():
+            pool.stop(worker)  # each time: a cluster may hear it before it hears of the task
+        for message in pool.wait(LOOK_SECONDS):
+            if message.worker not in busy:
+                continue  # an idle worker that died; there is another by now
+            group = busy[message.worker]
+            if message.kind == "event":
+                for told in message.content:
+                    group.hear(told)
+                continue
+            del busy[message.worker]
+            if message.kind == "done":
+                group.work.ends.append(message.content)
+                if group.work.over:
+                    ended(group.work)
+            elif message.kind == "died" and not stopping:
+                group.deaths += 1
+                where = f"runs {group.runs.start} to {group.runs.stop - 1} of {group.work.recipe.settings.mutation}"
+                if group.deaths >= PATIENCE:
+                    problem = f"{where}: a worker died {PATIENCE} times without getting any further: {message.content}"
+                else:
+                    notify(f"warning: a worker died ({message.content}); {where} go on from the last checkpoint")
+                    group.again()
+                    waiting.appendleft(group)
+            elif message.kind == "failed":
+                problem = problem or _words(message.content)
+        stopping = stopping or bool(problem)
+    if problem:
+        raise TfsmError(problem)
+
+
+def _words(failure: Failure) -> str:
+    return failure.text if failure.ours else f"a worker failed: {failure.text} (--backend local shows where)"
+
+
+def _divided(runs: list[int], count: int) -> list[range]:
+    """Divide runs into at most `count` groups of about the same size; those of a group follow one another.
+
+    >>> _divided([0, 1, 2, 3, 7], 2)
+    [range(0, 3), range(3, 4), range(7, 8)]
+    """
+    size = -(-len(runs) // max(1, count))
+    found: list[range] = []
+    for run in runs:
+        if found and found[-1].stop == run and len(found[-1]) < size:
+            found[-1] = range(found[-1].start, run + 1)
+        else:
+            found.append(range(run, run + 1))
+    return found

@@ -1,0 +1,164 @@
+"""One experiment under way: where it is kept, who is told of it, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tfsm.errors import TfsmError
+from tfsm.evolution.checkpoint import Saved
+from tfsm.evolution.checkpoint_schedule import parse_every
+from tfsm.evolution.compile_plan import Plan
+from tfsm.evolution.observers import Experiment, Observer, Status
+from tfsm.interfaces import Domain, Filed
+from tfsm.models.genome import sections
+from tfsm.models.loading import described
+from tfsm.models.network import Network
+from tfsm.parallel.pool import check_grain
+from tfsm.plugins import Plugins
+from tfsm.runs.checkpoints import CheckpointFiles
+from tfsm.runs.directory import RunDirectory, claim, taken, versions
+from tfsm.runs.observers import Once
+from tfsm.runs.records import RECORD, Locked, read_record
+from tfsm.runs.resume import fingerprint
+from tfsm.settings import Resolved, Settings
+
+
+class Session:
+    """Opens a run directory, new or to go on with, and keeps it to itself until it is left.
+
+    Args:
+        plugins: where the parts come from.
+        resolved: the settings.
+        network: the network.
+        domain: the domain.
+        plan: how it is compiled.
+        others: who else is told.
+        out: where to write; a new directory below `runs` if None.
+        keep: whether to write anything at all.
+        resume: whether `out` is an experiment to go on with.
+        command: the command line, for the record.
+        notify: told what the user should know.
+        place: where the work is done, for the record.
+        beginners: how many first individuals a run has.
+    """
+
+    def __init__(
+        self,
+        plugins: Plugins,
+        resolved: Resolved,
+        network: Network,
+        domain: Domain,
+        plan: Plan,
+        others: Sequence[Observer],
+        *,
+        out: Path | None,
+        keep: bool,
+        resume: bool,
+        command: Sequence[str],
+        notify: Callable[[str], None],
+        place: Mapping[str, Any] | None = None,
+        beginners: int,
+    ) -> None:
+        self.settings, self.network = resolved.settings, network
+        self.about = _about(self.settings.as_dict())
+        """What a checkpoint says of the experiment that it belongs to."""
+        self._held = ExitStack()
+        self._record: RunDirectory | None = None
+        self.directory: Path | None = None
+        self.checkpoints: CheckpointFiles | None = None
+        """Who keeps where the runs stand; None where nothing is kept."""
+        if keep:
+            name = f"{self.settings.domain}-{self.settings.mutation}"
+            self.directory = out if resume and out is not None else claim(out, name)
+            with ExitStack() as held:
+                held.enter_context(Locked(self.directory))
+                if not resume and (self.directory / RECORD).is_file():  # another process was faster
+                    raise taken(self.directory)
+                if (self.directory / RECORD).is_file():
+                    check_grain(read_record(self.directory), self.directory, (place or {}).get("grain", "runs"))
+                self._record = RunDirectory(
+                    self.directory,
+                    resolved,
+                    network,
+                    command=list(command),
+                    plan=asdict(plan) | {"place": dict(place or {"backend": "local"})},
+                    objects=objects_of(plugins, self.settings),
+                    files=domain.files() if isinstance(domain, Filed) else {},
+                    beginners=beginners,
+                    notify=notify,
+                )
+                self._held = held.pop_all()
+            every = parse_every(self.settings.checkpoint_every)
+            self.checkpoints = CheckpointFiles(
+                self.directory,
+                self.about,
+                every,
+                notify,
+                sync=self._record.sync,
+                is_whole=self._record.is_whole,
+                size=plan.runs * plan.bytes_each,
+            )
+        known = self._record.known if self._record is not None else frozenset()
+        self._others = [Once(other, known) for other in others]
+
+    @property
+    def observers(self) -> list[Observer]:
+        """Everybody who is told what happens."""
+        return [*self._others] if self._record is None else [self._record, *self._others]
+
+    def saved(self) -> list[Saved]:
+        """Return where the runs stand that were begun before."""
+        return [] if self.checkpoints is None else self.checkpoints.find(range(self.settings.runs))
+
+    def forget(self, after: Mapping[int, int]) -> None:
+        """Take back what was told of runs after so many evaluations each: it will happen otherwise."""
+        if self._record is not None:
+            self._record.forget(after)
+        for other in self._others:
+            other.forget(after)
+
+    def __enter__(self) -> Self:
+        experiment = Experiment(self.settings.as_dict(), self.directory, sections(self.network.model))
+        for observer in self.observers:
+            observer.started(experiment)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._held.close()
+
+    def end(self, status: Status, error: str | None = None) -> None:
+        """Write down how it ended, and tell."""
+        try:
+            if self._record is not None:
+                # What cannot be written must not hide what went wrong before.
+                with suppress(*(TfsmError,) if error is not None else ()):
+                    self._record.close(status, error)
+        finally:
+            for observer in self._others:
+                observer.ended(status)
+
+
+def _about(settings: Mapping[str, Any]) -> dict[str, Any]:
+    own = versions()
+    return {
+        "experiment": fingerprint(settings),
+        "versions": {name: own[name] for name in ("tfsm", "tensorflow", "keras", "numpy")},
+    }
+
+
+def objects_of(plugins: Plugins, settings: Settings) -> dict[str, str]:
+    """Return what no setting tells all of: parts that came ready made, and which model it was."""
+    chosen = {
+        "domain": plugins.domains[settings.domain],
+        "mutation": plugins.mutations[settings.mutation],
+        "selection": plugins.selections[settings.selection],
+    }
+    objects = {kind: repr(entry.part) for kind, entry in chosen.items() if entry.part is not None}
+    return objects if settings.model is None else objects | {"model": described(settings.model)}

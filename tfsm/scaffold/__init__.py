@@ -1,1 +1,0 @@
-"""A new plugin package, written out for its author: `tfsm plugins new`."""
