@@ -14,7 +14,8 @@ from tfsm.errors import TfsmError
 from tfsm.functional import any_direction, as_seen, as_words, check_intensity, check_seed
 from tfsm.functional._batching import Lanes, measuring, named
 from tfsm.interfaces import Domain, Mutation, Selection
-from tfsm.models.genome import flatten
+from tfsm.models.genome import flatten, unflatten
+from tfsm.models.loading import load_model
 from tfsm.models.network import Network, network_of
 from tfsm.parallel.pool import where
 from tfsm.plugins import load_plugins
@@ -24,6 +25,8 @@ from tfsm.runs.result import Result
 from tfsm.runs.resume import check_same
 from tfsm.runs.runner import run_experiment
 from tfsm.settings import resolve
+
+__all__ = ["divergence", "evolve", "flatten", "load_model", "mutate", "sensitivity", "unflatten"]
 
 
 def divergence(model: keras.Model, other: keras.Model | np.ndarray, experience: Any) -> float:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
+from tests.helpers.fake_distribution import FakeSite
+from tests.helpers.outcomes import write_run
 from tfsm.cli import main as module
+from tfsm.cli.main import main
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, error: BaseException, cause: BaseException | None) -> int:
@@ -27,3 +35,160 @@ def test_ctrl_c_is_ctrl_c_even_where_a_library_makes_an_error_of_it(monkeypatch:
 def test_an_error_of_our_own_making_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemError, match="a bug"):
         ended(monkeypatch, SystemError("a bug"), ValueError("of somebody"))
+
+
+HEAVY = {"tensorflow", "keras", "scipy", "numpy", "matplotlib"}
+
+COMPLETE = {"_TFSM_COMPLETE": "complete_bash", "COMP_WORDS": "tfsm mutations sm-", "COMP_CWORD": "2"}
+
+CASES = {
+    "help": (["--help"], {}, "Usage: tfsm"),
+    "help of run": (["run", "--help"], {}, "Usage: tfsm run"),
+    "version": (["--version"], {}, "tfsm "),
+    "plugins": (["plugins", "list"], {}, "tfsm-mutations"),
+    "mutations": (["mutations"], {}, "sm-g-abs"),
+    "domains": (["domains", "--json"], {}, "parity"),
+    "observers": (["observers"], {}, "tensorboard"),
+    "complete a command": ([], {**COMPLETE, "COMP_WORDS": "tfsm mut", "COMP_CWORD": "1"}, "mutations"),
+    "complete a name": ([], COMPLETE, "sm-g-abs"),
+    "complete an observer": (
+        [],
+        {**COMPLETE, "COMP_WORDS": "tfsm run parity --observer tens", "COMP_CWORD": "4"},
+        "tensorboard",
+    ),
+}
+
+INSPECT = """
+import atexit, json, pathlib, sys
+atexit.register(lambda: pathlib.Path("modules.json").write_text(json.dumps(sorted(sys.modules))))
+from tfsm.cli.main import main
+main()
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> FakeSite:
+    return FakeSite(tmp_path)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_heavy_is_imported(site: FakeSite, case: str) -> None:
+    arguments, variables, output = CASES[case]
+    site.module("inspected", INSPECT)
+    result = site.python("inspected.py", *arguments, **variables)
+    assert result.returncode == 0, result.stderr
+    assert output in result.stdout
+    imported = set(json.loads((site.root / "modules.json").read_text()))
+    assert "tfsm.cli.main" in imported
+    assert not imported & HEAVY
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not count the time of child processes")
+@pytest.mark.parametrize("case", CASES)
+def test_it_takes_less_than_a_second(site: FakeSite, case: str) -> None:
+    arguments, variables, output = CASES[case]
+
+    def seconds() -> float:
+        # Processor time: on a busy machine the clock on the wall measures what else is running.
+        before = os.times()
+        result = site.tfsm(*arguments, **variables)
+        after = os.times()
+        assert output in result.stdout, result.stderr
+        return after.children_user + after.children_system - before.children_user - before.children_system
+
+    assert 0 < min(seconds() for _ in range(3)) < 1
+
+
+def test_importing_tfsm_imports_little(site: FakeSite) -> None:
+    program = "import sys, tfsm; print(*sys.modules)"
+    imported = set(site.python("-c", program).stdout.split())
+    assert "tfsm.plugins.hookspecs" in imported
+    assert not imported & (HEAVY | {"pydantic", "typer", "rich"})
+
+
+def test_completion_leaves_out_a_plugin_that_is_broken(site: FakeSite) -> None:
+    site.install("foo-dist", {"foo": "1 / 0"})
+    result = site.tfsm(**COMPLETE)
+    assert "sm-g-abs" in result.stdout.splitlines()
+    assert result.stderr == ""
+
+
+def test_completion_says_nothing_when_plugins_cannot_be_loaded(site: FakeSite) -> None:
+    site.install("foo-dist", {"foo": "1 / 0"})
+    result = site.tfsm(**COMPLETE, TFSM_STRICT_PLUGINS="1")
+    assert (result.returncode, result.stdout.strip(), result.stderr) == (0, "", "")
+
+
+def test_completion_can_be_interrupted(site: FakeSite) -> None:
+    site.install("foo-dist", {"foo": "raise KeyboardInterrupt"})
+    result = site.tfsm(**COMPLETE)
+    assert (result.returncode, result.stderr) == (130, "")
+
+
+LONG = "y" * 300
+STUDY = '{"kind": "compare", "domain": "simple-easy", "members": [{"name": [], "directory": "x"}]}'
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert "Traceback" not in said
+    return said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", LONG),
+        ("report", LONG, "--html", "page.html"),
+        ("replay", LONG, "--save", "film.png"),
+        ("robustness", LONG),
+        ("runs", "list", LONG),
+        ("runs", "show", LONG),
+        ("runs", "rm", LONG),
+        ("mutate", f"{LONG}.keras", "--experience", "x.npy", "--out", "child.keras"),
+        ("mutate", "m.keras", "--experience", "x.npy", "--out", f"{LONG}.keras"),
+        ("doctor", "--model", f"{LONG}.keras"),
+        ("run", "simple-easy", "--mutation", "control", "--quiet", "--out", LONG),
+        ("plugins", "new", "my-part", "--kind", "mutation", "--out", LONG),
+    ],
+    ids=lambda words: " ".join(words)[:20],
+)
+def test_names_that_are_too_long(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                 capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    said = told(capsys, *words)
+    assert "File name too long" in said
+    assert LONG in said
+
+
+def test_links_that_lead_in_a_circle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("loop").symlink_to("loop")
+    assert "loop: no such directory" in told(capsys, "report", "loop")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a name has to be text")
+def test_names_that_are_no_text_are_shown_as_they_can_be(tmp_path: Path) -> None:
+    write_run(tmp_path / os.fsdecode(b"run-\xff"))
+    done = subprocess.run(
+        [sys.executable, "-m", "tfsm", "runs", "list", "."], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"run-\udcff" in done.stdout
+
+
+def test_a_study_that_is_damaged_is_not_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s").mkdir()
+    Path("s/study.json").write_text(STUDY)
+    said = told(capsys, "compare", "simple-easy", "--mutation", "control", "--out", "s")
+    assert "s/study.json: not the record of a study: members.0.name: input should be a valid string" in said
+    assert Path("s/study.json").read_text() == STUDY

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.domains.hardmaze.mazes import ROOM_FILE
+from tests.domains.hard_maze.mazes import ROOM_FILE
 from tests.fuzz.damage import VALUES, changed, damaged
 from tests.fuzz.limits import within
 from tests.fuzz.profile import fuzzed

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.domains.hardmaze.mazes import ROOM_FILE
+from tests.domains.hard_maze.mazes import ROOM_FILE
 from tests.fuzz.arrays import ARRAYS, archived
 from tests.fuzz.damage import changed, damaged
 from tests.fuzz.models import members

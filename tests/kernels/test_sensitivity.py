@@ -1,16 +1,29 @@
+""""""
+
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from tests.reference import measures
 from tfsm.kernels import sensitivity
+from tfsm.kernels import sensitivity as kernels
+from tfsm.kernels.random import fold, root_seed
 from tfsm.kernels.sensitivity import (
     abs_sensitivity,
+    bounded,
+    clipped,
+    divergence,
     hessian_product,
+    probed_rms,
+    probed_sum,
     rms_sensitivity,
     second_order_sensitivity,
     sum_sensitivity,
@@ -132,3 +145,144 @@ def test_the_product_is_the_curvature_of_the_divergence() -> None:
     curvature = (divergence(h) - 2 * divergence(0.0) + divergence(-h)) / h**2
     along = tf.reduce_sum(direction * hessian_product(bent, genome, inputs, direction))
     assert float(along) == pytest.approx(curvature, rel=1e-4)
+
+
+ESTIMATES = {"rms": (probed_rms, measures.rms_sensitivity), "sum": (probed_sum, measures.sum_sensitivity)}
+
+
+def seeds(count: int) -> tf.Tensor:
+    return fold(root_seed(7), tf.range(count))
+
+
+@pytest.mark.parametrize("name", ESTIMATES)
+def test_the_mean_over_all_signs_is_the_square_exactly(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    estimate, exact = ESTIMATES[name]
+    genomes, inputs = drawn(1, 4), drawn(1, 2, 1, 2, 4, seed=1)
+    size = 4 if name == "rms" else 2
+    squares = []
+    for signs in itertools.product([1.0, -1.0], repeat=size):
+        monkeypatch.setattr(kernels, "_signs", lambda *_, own=signs: tf.constant([own], tf.float64))
+        squares.append(estimate(Given(), genomes, inputs, seeds(1), probes=1)[0].numpy() ** 2)
+    np.testing.assert_allclose(np.mean(squares, axis=0), exact(flat(inputs[0])) ** 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ESTIMATES)
+@pytest.mark.parametrize("probes", [1, 3])
+def test_drawn_signs_give_the_square_on_average(name: str, probes: int) -> None:
+    estimate, exact = ESTIMATES[name]
+    count = 4000
+    genomes, inputs = tf.repeat(drawn(1, 3), count, axis=0), drawn(1, 3, 2, 4, 3, seed=1)
+    found = estimate(Given(), genomes, inputs, seeds(count), probes=probes).numpy() ** 2
+    wanted = exact(flat(inputs[0])) ** 2
+    # The variance of a square of signs is at most twice the square of its mean: five standard errors.
+    np.testing.assert_allclose(found.mean(axis=0), wanted, rtol=5 * np.sqrt(2 / (count * probes)))
+
+
+def test_one_output_needs_no_luck() -> None:
+    genomes, inputs = drawn(2, 5), drawn(2, 4, 1, 1, 5, seed=1)
+    found = probed_sum(Given(), genomes, inputs, seeds(2), probes=1)
+    for b in range(2):
+        np.testing.assert_allclose(found[b], measures.sum_sensitivity(flat(inputs[b])), rtol=1e-12)
+
+
+def test_more_probes_are_the_root_mean_square_of_single_ones() -> None:
+    genomes, inputs = drawn(2, 5), drawn(2, 3, 1, 4, 5, seed=1)
+    single = []
+    for i in range(3):
+        own = tf.stack([fold(seed, i) for seed in seeds(2)])
+
+        def signs(_: tf.Tensor, size: int, dtype: tf.DType, own: tf.Tensor = own) -> tf.Tensor:
+            return SIGNS(own, size, dtype)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kernels, "_signs", signs)
+            single.append(probed_rms(Given(), genomes, inputs, seeds(2), probes=1).numpy())
+    together = probed_rms(Given(), genomes, inputs, seeds(2), probes=3)
+    np.testing.assert_allclose(together, np.sqrt(np.mean(np.square(single), axis=0)), rtol=1e-12)
+
+
+SIGNS = kernels._signs
+
+
+def test_an_estimate_depends_on_its_own_seed_alone() -> None:
+    genomes, inputs = drawn(3, 5), drawn(3, 3, 1, 4, 5, seed=1)
+    together = probed_rms(Given(), genomes, inputs, seeds(3), probes=2)
+    for b in range(3):
+        alone = probed_rms(Given(), genomes[b], inputs[b], seeds(3)[b], probes=2)
+        np.testing.assert_allclose(together[b], alone, rtol=1e-12)
+    other = probed_rms(Given(), genomes, inputs, seeds(6)[3:], probes=2)
+    assert not np.allclose(together, other)
+
+
+def test_signs_are_fair_and_nothing_else() -> None:
+    found = SIGNS(root_seed(3), 10_000, tf.float32).numpy()
+    assert set(found) == {-1.0, 1.0}
+    assert abs(found.mean()) < 0.05  # five standard errors
+
+
+POSITIVE = st.floats(1e-3, 1e3)
+
+
+def test_zero_is_replaced_before_the_floor_is_laid() -> None:
+    sensitivity = tf.constant([0.0, 0.001, 0.01, 0.5, 3.0])
+    np.testing.assert_array_equal(bounded(sensitivity, 1.0, 0.01), np.float32([1.0, 0.01, 0.01, 0.5, 3.0]))
+
+
+def test_a_stand_in_below_the_floor_is_raised_to_it() -> None:
+    np.testing.assert_array_equal(bounded(tf.constant([0.0]), 0.001, 0.25), [0.25])
+
+
+def test_the_smallest_positive_sensitivity_is_not_zero() -> None:
+    np.testing.assert_array_equal(bounded(tf.constant([1e-30]), 1.0, 0.5), [0.5])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.just(0.0) | st.floats(0, 1e6, allow_subnormal=False), min_size=1), POSITIVE, POSITIVE)
+def test_guards_agree_with_the_twin(sensitivity: list[float], zero: float, floor: float) -> None:
+    found = bounded(tf.constant(sensitivity, tf.float64), zero, floor)
+    np.testing.assert_array_equal(found, measures.guarded(np.array(sensitivity), zero, floor))
+
+
+def test_no_weight_changes_by_more_than_the_most() -> None:
+    change = tf.constant([-5.0, -0.2, -0.1, 0.0, 0.1, 0.2, 5.0])
+    np.testing.assert_array_equal(clipped(change, 0.2), np.float32([-0.2, -0.2, -0.1, 0.0, 0.1, 0.2, 0.2]))
+
+
+def test_without_a_most_nothing_is_touched() -> None:
+    change = tf.constant([-1e30, 1e30])
+    assert clipped(change, None) is change
+
+
+ROWS = arrays(np.float64, (3, 4), elements=st.floats(-100, 100))
+
+
+def test_outputs_are_summed_and_experiences_averaged() -> None:
+    before, after = tf.zeros([5, 2]), tf.constant([[1.0, 2.0]] * 5)
+    assert float(divergence(before, after)) == 5.0
+
+
+@settings(max_examples=30, deadline=None)
+@given(ROWS, ROWS)
+def test_it_is_the_papers_equation_1(before: np.ndarray, after: np.ndarray) -> None:
+    found = divergence(tf.constant(before), tf.constant(after))
+    assert float(found) == pytest.approx(measures.divergence(before, after), rel=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(ROWS, ROWS)
+def test_it_is_symmetric_zero_at_home_and_unmoved_by_a_common_shift(before: np.ndarray, after: np.ndarray) -> None:
+    a, b = tf.constant(before), tf.constant(after)
+    assert float(divergence(a, a)) == 0.0
+    assert float(divergence(a, b)) == float(divergence(b, a))
+    assert float(divergence(a + 1.0, b + 1.0)) == pytest.approx(float(divergence(a, b)), rel=1e-6, abs=1e-9)
+
+
+def test_a_batch_diverges_genome_by_genome() -> None:
+    before, after = np.random.default_rng(0).standard_normal((2, 7, 5, 3))
+    together = divergence(tf.constant(before), tf.constant(after))
+    np.testing.assert_allclose(together, [measures.divergence(b, a) for b, a in zip(before, after, strict=True)])
+
+
+def test_what_is_not_finite_stays_so() -> None:
+    for value in (np.nan, np.inf):
+        assert not np.isfinite(divergence(tf.zeros([2, 2]), tf.constant([[0.0, value], [0.0, 0.0]])))

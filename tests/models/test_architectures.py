@@ -13,6 +13,7 @@ import tensorflow as tf
 from tests.models.architectures import CASES, QUICK
 from tests.models.plain import all_variables, own_weights, run
 from tests.models.trials import LEAST, OPERATORS, Trial, as_rows, double, rows_of, some_weights
+from tests.models.write_architectures import COMMAND, PAGE, written
 from tests.reference import measures
 from tfsm.errors import TfsmError
 from tfsm.kernels.random import split
@@ -118,3 +119,8 @@ def check_child(trial: Trial, genome: np.ndarray, path: Path) -> None:
     said = trial.network.rows(tf.constant(genome[None]), trial.inputs)[0]
     answers = as_rows(run(loaded, own_weights(loaded), trial.seen))
     np.testing.assert_allclose(answers, said, rtol=close, atol=close)
+
+
+def test_the_tables_in_the_documents_are_up_to_date() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert written(page) == page, f"docs/architectures.md is out of date: run `{COMMAND}`"

@@ -1,5 +1,8 @@
+""""""
+
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +11,12 @@ import numpy as np
 import pytest
 from keras import layers as kl
 
-from tests.models.architectures import CASES
+from tests.models.architectures import CASES, subclassed
 from tfsm.errors import TfsmError
+from tfsm.models.compatibility import check_fits
 from tfsm.models.genome import flatten
-from tfsm.models.loading import load_model
+from tfsm.models.loading import described, load_model, named_model
+from tfsm.models.names import check_name, is_builder
 
 PLAIN = [
     "dense",
@@ -92,3 +97,120 @@ def test_a_model_with_nothing_to_mutate_is_refused(tmp_path: Path) -> None:
     model.save(tmp_path / "frozen.keras")
     with pytest.raises(TfsmError, match="no trainable variables"):
         load_model(tmp_path / "frozen.keras")
+
+
+SOURCE = """
+import keras
+
+def build():
+    return keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+
+class Nets:
+    @staticmethod
+    def small():
+        return build()
+
+def broken():
+    raise ValueError("no such size")
+
+def unbuilt():
+    return keras.Sequential([keras.layers.Dense(2)])
+
+def nothing():
+    return 5
+
+WIDTH = 3
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with modules in it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "own_nets.py").write_text(SOURCE)
+    (tmp_path / "own_bad.py").write_text("import no_such_library_at_all\n")
+    yield tmp_path
+    for name in ("own_nets", "own_bad"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("name", ["own_nets:build", "own_nets:Nets.small"])
+def test_a_function_in_the_working_directory_builds(here: Path, name: str) -> None:
+    assert named_model(name).input_shape == (None, 3)
+    assert described(name) == name
+
+
+def test_a_file_is_loaded_and_told_by_its_content(here: Path) -> None:
+    named_model("own_nets:build").save("m.keras")
+    assert not is_builder("m.keras")
+    assert named_model("m.keras").output_shape == (None, 2)
+    first = described("m.keras")
+    assert len(first.rpartition(" ")[2]) == 64
+    named_model("own_nets:build").save("m.keras")
+    assert described("m.keras") != first, "other weights, another file"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("own_nets:biuld", "own_nets has no 'biuld', did you mean 'build'?"),
+        ("own_net:build", "there is no module 'own_net'"),
+        ("own_bad:build", "there is no module 'no_such_library_at_all'; own_bad imports it"),
+        ("own_nets:broken", "own_nets:broken failed: ValueError: no such size"),
+        ("own_nets:unbuilt", "is not built"),
+        ("own_nets:nothing", "expected a Keras model, got int"),
+        ("own_nets:WIDTH", "expected a function that builds a model, got int"),
+        ("missing.keras", "missing.keras: no such file"),
+        ("own_nets.py", "expected a .keras file"),
+    ],
+)
+def test_a_mistake_is_told(here: Path, name: str, says: str) -> None:
+    with pytest.raises(TfsmError) as caught:
+        named_model(name)
+    assert says in str(caught.value)
+
+
+def test_a_missing_file_is_told_before_anything_is_imported(here: Path) -> None:
+    with pytest.raises(TfsmError, match="no such file"):
+        check_name("missing.keras")
+    check_name("own_bad:build")
+
+
+def net(inputs: Any, outputs: int, *between: keras.layers.Layer) -> keras.Model:
+    return keras.Sequential([keras.Input(inputs), *between, kl.Dense(outputs)])
+
+
+def test_any_length_fits_a_length() -> None:
+    check_fits(net((None, 3), 2, kl.LSTM(2)), net((7, 3), 2, kl.LSTM(4)), "mine")
+    check_fits(subclassed(), net((3,), 2), "mine")
+
+
+def test_inputs_go_by_name() -> None:
+    def named(*names: str) -> keras.Model:
+        inputs = {name: keras.Input((3,), name=name) for name in names}
+        return keras.Model(inputs, kl.Dense(2)(kl.Add()(list(inputs.values()))))
+
+    check_fits(named("a", "b"), named("b", "a"), "mine")
+    with pytest.raises(TfsmError, match=r"its inputs are a: \(N, 3\), c: \(N, 3\), the domain's are a: \(N, 3\), b:"):
+        check_fits(named("a", "c"), named("a", "b"), "mine")
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        (lambda: net((4,), 2), r"its inputs are \(N, 4\), the domain's are \(N, 3\)"),
+        (lambda: net((3,), 5), r"its outputs are \(N, 5\), the domain's are \(N, 2\)"),
+        (lambda: net((6, 3), 2), r"its inputs are \(N, 6, 3\)"),
+    ],
+)
+def test_both_shapes_are_told(model: Any, says: str) -> None:
+    with pytest.raises(TfsmError, match=says):
+        check_fits(model(), net((3,), 2), "mine")
+
+
+def test_a_subclassed_model_is_asked() -> None:
+    with pytest.raises(TfsmError, match=r"cannot take inputs \(N, 4\) \(Input 0"):
+        check_fits(subclassed(), net((4,), 2), "mine")
+    with pytest.raises(TfsmError, match=r"its outputs are \(N, 2\), the domain's are \(N, 3\)"):
+        check_fits(subclassed(), net((3,), 3), "mine")

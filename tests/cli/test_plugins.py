@@ -1,0 +1,393 @@
+""""""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.helpers.fake_distribution import Ended, FakeSite, registering
+from tfsm.errors import TfsmError
+from tfsm.plugins import load_plugins
+from tfsm.testing.suite import find, subjects
+
+PLUGIN = """
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Gt
+from typing_extensions import Doc
+
+from tfsm import hookimpl
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeOptions:
+    size: Annotated[int, Ge(1), Doc("how many")] = 5
+    limit: Annotated[float | None, Gt(0), Doc("the most")] = None
+    flag: Annotated[bool, Doc("[bold]whether[/bold]")] = True
+    removal: Literal["fresh", "same"] = "fresh"
+    layers: tuple[int, ...] = (20, 10)
+    file: Path
+    share: float = float("inf")
+
+
+def add_to(registry):
+    registry.add("fake-part", "fake_parts:Part", description="a fake part", options=FakeOptions)
+    registry.add("fake-bare", "fake_parts:Bare")
+
+
+@hookimpl
+def tfsm_register_mutations(registry):
+    add_to(registry)
+
+
+@hookimpl
+def tfsm_register_domains(registry):
+    add_to(registry)
+
+
+@hookimpl
+def tfsm_register_selections(registry):
+    add_to(registry)
+
+
+@hookimpl
+def tfsm_register_observers(registry):
+    add_to(registry)
+"""
+
+COMMANDS = ["mutations", "domains", "selections", "observers"]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> FakeSite:
+    site = FakeSite(tmp_path)
+    site.install("foo-dist", {"foo": PLUGIN})
+    return site
+
+
+def shown(site: FakeSite, *arguments: str) -> str:
+    result = site.tfsm(*arguments)
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_part_is_shown_with_its_options(site: FakeSite, command: str) -> None:
+    lines = [" ".join(line.split()) for line in shown(site, command, "fake-part").splitlines()]
+    assert lines == [
+        "fake-part",
+        "a fake part",
+        "size int >= 1 how many [default 5]",
+        "limit float or none, > 0 the most [default none]",
+        "flag yes|no [bold]whether[/bold] [default yes]",
+        "removal fresh|same [default fresh]",
+        "layers list of int [default 20,10]",
+        "file path [required]",
+        "share float [default inf]",
+    ]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_all_parts_are_listed_by_default(site: FakeSite, command: str) -> None:
+    lines = shown(site, command).splitlines()
+    assert {"fake-part", "fake-bare"} <= set(lines)
+
+
+def test_the_built_in_parts_are_listed(site: FakeSite) -> None:
+    assert {"control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so"} <= set(shown(site, "mutations").splitlines())
+    assert "parity" in shown(site, "domains").splitlines()
+    assert {"tournament", "hill-climber"} <= set(shown(site, "selections").splitlines())
+    assert "tensorboard" in shown(site, "observers").splitlines()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_json_has_the_same_and_more(site: FakeSite, command: str) -> None:
+    parts: list[dict[str, Any]] = json.loads(shown(site, command, "--json"))
+    found = {part["name"]: part for part in parts}
+    assert found["fake-bare"] == {
+        "name": "fake-bare",
+        "description": "",
+        "target": "fake_parts:Bare",
+        "plugin": "foo",
+        "distribution": "foo-dist",
+        "options": [],
+    }
+    options = {option["name"]: option for option in found["fake-part"]["options"]}
+    assert options["size"] == {
+        "name": "size",
+        "type": "int",
+        "constraints": ">= 1",
+        "default": 5,
+        "required": False,
+        "help": "how many",
+    }
+    defaults = {name: option["default"] for name, option in options.items()}
+    assert defaults["layers"] == [20, 10]
+    assert (defaults["flag"], defaults["limit"]) == (True, None)
+    assert defaults["share"] is None, "JSON has no infinity"
+    assert [name for name, option in options.items() if option["required"]] == ["file"]
+
+
+def test_json_of_one_part_is_a_list_of_one(site: FakeSite) -> None:
+    parts = json.loads(shown(site, "mutations", "fake-bare", "--json"))
+    assert [part["name"] for part in parts] == ["fake-bare"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_part_is_an_error_with_the_nearest_name(site: FakeSite, command: str) -> None:
+    result = site.tfsm(command, "fake-prt")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == f"error: no {command[:-1]} named 'fake-prt', did you mean 'fake-part'?\n"
+
+
+def test_the_parts_of_a_disabled_plugin_are_unknown(site: FakeSite) -> None:
+    assert "fake-part" not in shown(site, "mutations", "--disable-plugin", "foo").splitlines()
+    result = site.tfsm("--disable-plugin", "foo", "mutations", "fake-part")
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: no mutation named 'fake-part'")
+
+
+def test_listing_does_not_import_the_parts(site: FakeSite) -> None:
+    site.module("fake_parts", "raise AssertionError('imported')")
+    assert "fake-part" in shown(site, "mutations").splitlines()
+
+
+def test_a_narrow_terminal_wraps_the_help_and_keeps_names_whole(site: FakeSite) -> None:
+    program = """
+        import sys
+        from rich.console import Console
+        from tfsm.cli import parts
+        parts.out = lambda: Console(width=40, markup=False)
+        from tfsm.cli.main import main
+        main(["mutations", "sm-r"])
+    """
+    site.module("narrow", program)
+    result = site.python("narrow.py")
+    assert result.returncode == 0, result.stderr
+    assert max(map(len, result.stdout.splitlines())) <= 40
+    assert "mean_over_outputs" in result.stdout
+
+
+MARKS_ITS_IMPORT = "import pathlib\npathlib.Path(__file__).with_name('imported').touch()\n"
+
+
+@pytest.fixture
+def site_plugins_cli(tmp_path: Path) -> FakeSite:
+    return FakeSite(tmp_path)
+
+
+def listed(site_plugins_cli: FakeSite, *arguments: str, **variables: str) -> dict[str, dict[str, object]]:
+    result = site_plugins_cli.tfsm(*arguments, **variables)
+    assert result.returncode == 0, result.stderr
+    return {info["name"]: info for info in json.loads(result.stdout)}
+
+
+def test_an_installed_plugin_is_found(site_plugins_cli: FakeSite) -> None:
+    site_plugins_cli.install("foo-dist", {"foo": registering("a")}, version="1.2")
+    assert listed(site_plugins_cli, "plugins", "list", "--json")["foo"] == {
+        "name": "foo",
+        "distribution": "foo-dist",
+        "version": "1.2",
+        "state": "loaded",
+        "reason": "",
+        "hooks": None,
+        "registers": {"mutation": ["a"], "domain": [], "selection": [], "observer": []},
+    }
+
+
+def test_the_built_in_parts_are_plugins_too(site_plugins_cli: FakeSite) -> None:
+    infos = listed(site_plugins_cli, "plugins", "list", "--json")
+    built_in = {name: info["state"] for name, info in infos.items() if info["distribution"] == "tfsm"}
+    names = ("tfsm-mutations", "tfsm-selections", "tfsm-observers", "tfsm-parity")
+    assert built_in.items() >= dict.fromkeys(names, "loaded").items()
+
+
+def test_the_table_has_one_whole_line_a_plugin_when_piped(site_plugins_cli: FakeSite) -> None:
+    names = [f"a-rather-long-name-of-a-mutation-{number}" for number in range(9)]
+    site_plugins_cli.install("foo-dist", {"foo": registering(*names), "zoo": "1 / 0"})
+    result = site_plugins_cli.tfsm("plugins", "list", COLUMNS="80")
+    lines = {line.split()[0]: " ".join(line.split()) for line in result.stdout.splitlines()}
+    assert lines["foo"] == f"foo foo-dist 1.0 loaded mutations: {', '.join(names)}"
+    assert lines["zoo"] == "zoo foo-dist 1.0 broken ZeroDivisionError: division by zero"
+
+
+def test_a_broken_plugin_is_warned_of_once_and_the_rest_works(site_plugins_cli: FakeSite) -> None:
+    site_plugins_cli.install("foo-dist", {"foo": "1 / 0", "zoo": registering("a")})
+    result = site_plugins_cli.tfsm("plugins", "list", "--json")
+    assert result.returncode == 0
+    warning = "warning: plugin 'foo' (foo-dist 1.0) is broken: ZeroDivisionError: division by zero"
+    assert result.stderr.splitlines() == [warning]
+    states = {info["name"]: info["state"] for info in json.loads(result.stdout)}
+    assert states.items() >= {"foo": "broken", "zoo": "loaded"}.items()
+
+
+def test_strict_mode_ends_with_an_error_and_no_traceback(site_plugins_cli: FakeSite) -> None:
+    site_plugins_cli.install("foo-dist", {"foo": "1 / 0"})
+    result = site_plugins_cli.tfsm("plugins", "list", TFSM_STRICT_PLUGINS="1")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: plugin 'foo' (foo-dist 1.0) is broken: ZeroDivisionError")
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables"),
+    [
+        (["--disable-plugin", "foo", "plugins", "list", "--json"], {}),
+        (["plugins", "list", "--json", "--disable-plugin", "foo"], {}),
+        (["plugins", "list", "--json"], {"TFSM_DISABLE_PLUGINS": "foo"}),
+    ],
+)
+def test_a_disabled_plugin_is_not_imported(
+    site_plugins_cli: FakeSite, arguments: list[str], variables: dict[str, str]
+) -> None:
+    site_plugins_cli.install("foo-dist", {"foo": MARKS_ITS_IMPORT})
+    assert listed(site_plugins_cli, *arguments, **variables)["foo"]["state"] == "disabled"
+    assert not (site_plugins_cli.root / "imported").exists()
+    assert listed(site_plugins_cli, "plugins", "list", "--json")["foo"]["state"] == "loaded"
+    assert (site_plugins_cli.root / "imported").exists()
+
+
+def test_flags_before_and_after_the_command_add_up(site_plugins_cli: FakeSite) -> None:
+    site_plugins_cli.install("foo-dist", {"foo": "", "zoo": ""})
+    infos = listed(site_plugins_cli, "--disable-plugin", "foo", "plugins", "list", "--json", "--disable-plugin", "zoo")
+    assert (infos["foo"]["state"], infos["zoo"]["state"]) == ("disabled", "disabled")
+
+
+def test_disabling_an_unknown_plugin_is_an_error_with_a_suggestion(site_plugins_cli: FakeSite) -> None:
+    site_plugins_cli.install("foo-dist", {"foo-plugin": ""})
+    result = site_plugins_cli.tfsm("--disable-plugin", "foo-plugn", "plugins", "list")
+    assert result.returncode == 2
+    assert result.stderr == "error: no plugin named 'foo-plugn', did you mean 'foo-plugin'?\n"
+
+
+def test_help_comes_up_whatever_is_installed(site_plugins_cli: FakeSite) -> None:
+    site_plugins_cli.install("foo-dist", {"foo": MARKS_ITS_IMPORT + "1 / 0"})
+    result = site_plugins_cli.tfsm("--help", TFSM_STRICT_PLUGINS="1")
+    assert result.returncode == 0
+    assert not (site_plugins_cli.root / "imported").exists()
+
+
+def test_an_interrupt_exits_with_130_and_no_traceback(site_plugins_cli: FakeSite) -> None:
+    site_plugins_cli.install("foo-dist", {"foo": "raise KeyboardInterrupt"})
+    result = site_plugins_cli.tfsm("plugins", "list")
+    assert result.returncode == 130
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_goes_away_is_no_error_to_talk_about(site_plugins_cli: FakeSite, unbuffered: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    result = subprocess.run(
+        [sys.executable, "-m", "tfsm", "plugins", "list", "--json"],
+        env=site_plugins_cli.environ(PYTHONUNBUFFERED=unbuffered),
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(writing)
+    assert (result.returncode, result.stderr) == (1, "")
+
+
+LINES = {
+    "right": ["plugins", "check", "deaf-ears", "--json"],
+    "wrong": ["plugins", "check", "plugin:ears"],
+    "needs options": ["plugins", "check", "gym"],
+    "unknown": ["plugins", "check", "tornament"],
+    "ambiguous": ["plugins", "check", "ears"],
+    "a package": ["plugins", "check", "package:ears-dist", "--json"],
+    "a wrong option": ["plugins", "check", "tournament", "--set", "sise=3"],
+}
+
+EARS = """
+class Ears:
+    "Hears of the end."
+    def ended(self, status): pass
+
+class Deaf:
+    "Hears nothing."
+"""
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
+    site = FakeSite(tmp_path_factory.mktemp("site"))
+    site.module("ears_parts", EARS)
+    hooks = registering("ears", "deaf-ears", kind="observer", target="ears_parts:Deaf")
+    site.install("ears-dist", {"ears": hooks})
+    return dict(zip(LINES, site.commands(*LINES.values()), strict=True))
+
+
+def test_a_failed_check_is_exit_code_1_with_what_to_do(ended: dict[str, Ended]) -> None:
+    found = ended["wrong"]
+    assert found.code == 1
+    lines = [" ".join(line.split()) for line in found.out.splitlines()]
+    assert lines[0] == "plugin:ears"
+    assert "ok loads" in lines
+    assert any(line.startswith("failed says its version of the interface") for line in lines)
+    assert any(line.startswith("failed can be made Deaf hears nothing -> give it one of the methods") for line in lines)
+    assert lines[-1].startswith("3 of ")
+    assert found.err == ""
+
+
+def test_json_has_one_object_a_check(ended: dict[str, Ended]) -> None:
+    found = json.loads(ended["right"].out)
+    assert {each["subject"] for each in found} == {"observer:deaf-ears"}
+    assert [each["state"] for each in found] == ["failed", *["skipped"] * (len(found) - 1)]
+    subjects = {each["subject"] for each in json.loads(ended["a package"].out)}
+    assert subjects == {"plugin:ears", "observer:ears", "observer:deaf-ears"}
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("needs options", "error: domain:gym has options without a default: give --set env=VALUE\n"),
+        ("unknown", "error: no part, plugin or package named 'tornament', did you mean 'tournament'?\n"),
+        ("ambiguous", "error: 'ears' is the name of several things: give observer:ears or plugin:ears\n"),
+        ("a wrong option", "error: --set sise=3: no such option, did you mean 'size'?\n"),
+    ],
+)
+def test_what_cannot_be_checked_is_a_message(ended: dict[str, Ended], case: str, message: str) -> None:
+    assert (ended[case].code, ended[case].out, ended[case].err) == (2, "", message)
+
+
+def test_options_go_to_the_part_that_has_them() -> None:
+    plugins = load_plugins()
+    entries = [plugins.domains["parity"], plugins.selections["tournament"]]
+    assert [dict(one.options) for one in subjects(entries, ["size=7"])] == [{}, {"size": 7}]
+    assert [dict(one.options) for one in subjects(entries, ["parity.bits=2"])] == [{"bits": 2}, {}]
+    with pytest.raises(TfsmError, match="--set size=0: expected a whole number >= 1"):
+        subjects(entries, ["size=0"])
+
+
+def test_a_plugin_and_its_package_of_one_name_are_one_thing() -> None:
+    found = find(load_plugins(), "tfsm-toy")
+    assert [one.name for one in found.parts] == ["simple-easy", "simple-medium", "simple-washout"]
+    assert [one.module for one in found.plugins] == ["tfsm_domains.toy"]
+
+
+def test_a_new_package_is_announced_with_what_to_do_next(tmp_path: Path) -> None:
+    result = FakeSite(tmp_path).tfsm("plugins", "new", "my-noise", "--kind", "mutation", "--out", "there")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "there has the package tfsm-my-noise, with a mutation named 'my-noise':" in result.stdout
+    assert "  pip install --editable '.[test]'\n  pytest\n" in result.stdout
+    assert (tmp_path / "there" / "src" / "tfsm_my_noise" / "mutation.py").is_file()
+    again = FakeSite(tmp_path).tfsm("plugins", "new", "my-noise", "--kind", "mutation", "--out", "there")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr.startswith("error: there exists already")
+
+
+def test_a_bad_name_is_a_message(tmp_path: Path) -> None:
+    result = FakeSite(tmp_path).tfsm("plugins", "new", "MyNoise", "--kind", "mutation")
+    assert result.returncode == 2
+    assert result.stderr.endswith("did you mean 'my-noise'?\n")

@@ -1,0 +1,179 @@
+"""`tfsm replay` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import imageio.v2 as imageio
+import imageio_ffmpeg
+import numpy as np
+import pytest
+
+from tests.domains.hard_maze.mazes import ROOM_FILE
+from tfsm.cli.main import main
+
+
+class Done(NamedTuple):
+    """What a command said and how it ended."""
+
+    returncode: int | str | None
+    stdout: str
+    stderr: str
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def tfsm(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
+    """Return the command line, run within this process: importing TensorFlow again and again would take minutes."""
+
+    def run(*arguments: str, cwd: Path) -> Done:
+        monkeypatch.chdir(cwd)
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        said = capfd.readouterr()
+        return Done(ended.value.code, said.out, said.err)
+
+    return run
+
+
+def frames_of(file: Path) -> list[np.ndarray]:
+    if file.suffix == ".gif":
+        return imageio.mimread(file)
+    # Imageio's own reader leaves pipes open, which warns.
+    frames = imageio_ffmpeg.read_frames(str(file))
+    width, height = next(frames)["size"]
+    return [np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in frames]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where two small runs of a maze were made."""
+    cwd = tmp_path_factory.mktemp("replay")
+    (cwd / "room.toml").write_text(ROOM_FILE)
+    settings = ["--population", "5", "--evaluations", "12", "--set", "maze=room.toml", "--set", "log_every=5"]
+    words = ["run", "hard-maze", "--mutation", "control", "--runs", "2", *settings, "--out", "r"]
+    done = subprocess.run([sys.executable, "-m", "tfsm", *words], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return cwd
+
+
+def test_what_populations_did_is_kept(ran: Path) -> None:
+    with np.load(ran / "r" / "behavior" / "run-001.npz") as kept:
+        assert kept["evaluations"].tolist() == [10, 12]
+        assert kept["behavior"].shape == (2, 5, 2)
+        assert (kept["behavior"] > 0).all()
+        assert (kept["behavior"] < 100).all()
+
+
+def test_a_picture_is_saved_without_a_display(ran: Path) -> None:
+    environ = {**os.environ, "DISPLAY": "", "SDL_VIDEODRIVER": "nonsense"}
+    words = [sys.executable, "-m", "tfsm", "replay", "r", "--save", "trail.png"]
+    done = subprocess.run(words, cwd=ran, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "wrote trail.png" in done.stderr
+    assert imageio.imread(ran / "trail.png").shape[2] == 3
+
+
+# Imageio's ffmpeg does not close its pipes; the process that it talks to has ended all the same.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("ending", ["gif", "mp4"])
+def test_an_animation_is_saved(tfsm: Command, ran: Path, ending: str) -> None:
+    done = tfsm("replay", "r", "--run", "1", "--save", f"film.{ending}", cwd=ran)
+    assert done.returncode == 0, done.stderr
+    frames = frames_of(ran / f"film.{ending}")
+    assert len(frames) == (11 if ending == "gif" else 21)
+    assert any((frame != frames[0]).any() for frame in frames[1:])
+
+
+@pytest.mark.slow
+def test_mutants_of_several_operators_are_shown_side_by_side_and_counted(tfsm: Command, ran: Path) -> None:
+    names = "control,sm-g-abs"
+    done = tfsm("replay", "r", "--mutants", "6", "--mutation", names, "--save", "m.png", "--json", cwd=ran)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["mutants"]
+    assert [(group["mutation"], group["intensity"]) for group in found] == [("control", 0.05), ("sm-g-abs", 0.005)]
+    for group in found:
+        assert len(group["fitness"]) == group["count"] == 6
+        assert len(set(group["fitness"])) > 1
+    assert found[0]["champion_fitness"] == found[1]["champion_fitness"]
+    alone = tfsm("replay", "r", "--save", "one.png", cwd=ran)
+    assert alone.returncode == 0, alone.stderr
+    assert imageio.imread(ran / "m.png").shape[1] == 2 * imageio.imread(ran / "one.png").shape[1]
+
+
+def test_the_champions_fitness_is_the_one_of_the_run(tfsm: Command, ran: Path) -> None:
+    done = tfsm("replay", "r", "--run", "0", "--mutants", "2", "--save", "m.png", "--json", cwd=ran)
+    record = json.loads((ran / "r" / "run.json").read_text())
+    assert json.loads(done.stdout)["mutants"][0]["champion_fitness"] == record["runs"][0]["champion_fitness"]
+
+
+def test_populations_are_drawn(tfsm: Command, ran: Path) -> None:
+    done = tfsm("replay", "r", "--population", "--run", "1", "--save", "ends.png", cwd=ran)
+    assert done.returncode == 0, done.stderr
+    assert imageio.imread(ran / "ends.png").std() > 0
+
+
+def test_without_a_display_a_window_is_refused_in_one_line(
+    tfsm: Command, ran: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("DISPLAY", ""), ("WAYLAND_DISPLAY", ""), ("SDL_VIDEODRIVER", "x11")):
+        monkeypatch.setenv(name, value)
+    done = tfsm("replay", "r", cwd=ran)
+    assert done.returncode == 2
+    assert "no window can be opened here" in done.stderr
+    assert "--save" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "nowhere: no such directory"),
+        ([".", "--save", "x.png"], "no run directory, it has no run.json"),
+        (["r", "--run", "7", "--save", "x.png"], "has no run 7 that has ended; it has 0, 1"),
+        (["r", "--save", "x.avi"], "x.avi: cannot tell what to write from its ending; use .gif, .mp4, .png"),
+        (["r", "--save", "no/x.png"], "no/x.png: there is no directory 'no'"),
+        (["r", "--population", "--save", "x.gif"], "x.gif: one picture is saved as .png"),
+        (["r", "--mutation", "control", "--save", "x.png"], "say how many with --mutants N"),
+        (["r", "--mutants", "3", "--mutation", "sm-gabs", "--save", "x.png"], "did you mean 'sm-g-abs'"),
+        (["r", "--mutants", "3", "--population", "--save", "x.png"], "give one of them"),
+        (["broken", "--save", "x.png"], "not valid JSON"),
+        (["lost", "--run", "1", "--save", "x.png"], "run-001.keras: no such file"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_nothing_behind(
+    tfsm: Command, ran: Path, arguments: list[str], message: str
+) -> None:
+    if not (ran / "broken").exists():
+        (ran / "broken").mkdir()
+        (ran / "broken" / "run.json").write_text('{"settings": {}')
+        shutil.copytree(ran / "r", ran / "lost")
+        for file in (ran / "lost" / "champions").iterdir():
+            file.unlink()
+    done = tfsm("replay", *arguments, cwd=ran)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not [file for file in ran.iterdir() if file.name.startswith((".", "x."))]
+
+
+def test_a_domain_without_pictures_says_so(tfsm: Command, tmp_path: Path) -> None:
+    settings = ["--population", "5", "--evaluations", "6", "--set", "bits=2", "-q", "--out", "p"]
+    assert tfsm("run", "parity", "--mutation", "control", *settings, cwd=tmp_path).returncode == 0
+    for more, message in (
+        (["--save", "x.png"], "it draws no film"),
+        (["--population"], "cannot draw what populations do"),
+    ):
+        done = tfsm("replay", "p", *more, cwd=tmp_path)
+        assert done.returncode == 2
+        assert message in done.stderr

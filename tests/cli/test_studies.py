@@ -1,0 +1,146 @@
+"""`tfsm compare`, `sweep`, `robustness` and `reproduce` as a user meets them: in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_run import tfsm
+
+METHODS = "control,sm-g-abs"
+QUICK = ["simple-medium", "--mutation", METHODS, "--runs", "3", "--seed", "5", "--evaluations", "300"]
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cwd = tmp_path_factory.mktemp("compared")
+    done = tfsm("compare", *QUICK, "--out", "whole", cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "1/2 control: " in done.stderr
+    assert "\nsm-g-abs" in done.stdout
+    return cwd
+
+
+@pytest.mark.slow
+def test_an_interrupted_comparison_goes_on_to_the_same_tables(compared: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tfsm", "compare", *QUICK, "--out", "cut"],
+        cwd=compared,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    metrics = compared / "cut" / "control" / "metrics.jsonl"
+    deadline = time.monotonic() + 120
+    while not metrics.exists():
+        assert time.monotonic() < deadline, "the run never got going"
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    assert "go on with: tfsm compare simple-medium" in stderr
+    again = tfsm("compare", *QUICK, "--out", "cut", "--json", cwd=compared)
+    assert again.returncode == 0, again.stderr
+    whole = tfsm("report", "whole", "--json", cwd=compared)
+
+    def tables(text: str) -> list[object]:
+        (study,) = json.loads(text)["studies"]
+        return [[method["summary"], method["runs"]] for method in study["methods"]] + [study["comparisons"]]
+
+    assert tables(again.stdout) == tables(whole.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", "simple-medium", "--mutation", "control,sm-gabs"], "did you mean 'sm-g-abs'?"),
+        (["compare", "simple-medium", "--mutation", "control,control"], "control was given twice"),
+        (["compare", "simple-medium", "--mutation", ","], "expected names with commas between them"),
+        (["compare", "nowhere", "--mutation", "control"], "no domain named 'nowhere'"),
+        (["compare", *QUICK, "--runs", "4", "--out", "whole"], "runs was 3 and is now 4"),
+        (["compare", *QUICK, "--at", "301"], "--at 301: expected a number from 1 to 300"),
+        (["sweep", *QUICK, "--out", "whole"], "a compare of simple-medium is in there"),
+        (["sweep", *QUICK, "--grid", "0.1,much"], "--grid 0.1,much: expected numbers"),
+        (["sweep", *QUICK, "--grid", "0.1,0.1"], "expected different numbers >= 0"),
+        (["sweep", *QUICK, "--grid", "-1"], "expected different numbers >= 0"),
+        (["robustness", "nowhere"], "nowhere: no such directory"),
+        (["robustness", "."], "no run directory"),
+        (["robustness", "whole/control"], "no run of simple-medium was solved"),
+        (["reproduce", "parities"], "did you mean 'parity'?"),
+        (["reproduce", "parity", "--scale", "0"], "expected a number above 0 and at most 1"),
+        (["reproduce", "parity", "--scale", "nan"], "expected a number above 0 and at most 1"),
+    ],
+)
+def test_a_mistake_gets_one_message_and_leaves_nothing(arguments: list[str], message: str, compared: Path) -> None:
+    before = sorted(compared.rglob("*"))
+    done = tfsm(*arguments, cwd=compared)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert sorted(compared.rglob("*")) == before
+
+
+@pytest.mark.slow
+def test_a_sweep_writes_settings_that_the_next_command_takes(tmp_path: Path) -> None:
+    grid = ["--grid", "0.5,0.01", "--out", "tuning", "--json"]
+    done = tfsm("sweep", *QUICK, *grid, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    best = {choice["mutation"]: choice["scores"][0]["intensity"] for choice in summary["choices"]}
+    assert best["sm-g-abs"] == 0.5
+    shown = tfsm(
+        "config",
+        "show",
+        "simple-medium",
+        "--mutation",
+        "sm-g-abs",
+        "--config",
+        "tuning/tfsm.toml",
+        "--json",
+        cwd=tmp_path,
+    )
+    assert json.loads(shown.stdout)["settings"]["intensity"] == 0.5
+    again = tfsm("sweep", *QUICK, *grid, cwd=tmp_path)
+    assert json.loads(again.stdout)["choices"] == summary["choices"]
+    assert "4 of 4 are finished already" in again.stderr
+
+
+@pytest.mark.slow
+def test_robustness_writes_numbers_and_figure(compared: Path) -> None:
+    done = tfsm(
+        "robustness", "whole/sm-g-abs", "--mutation", METHODS, "--histogram", "20", "--out", "left", cwd=compared
+    )
+    assert done.returncode == 0, done.stderr
+    assert "fraction of performance" in done.stdout
+    assert sorted(path.name for path in (compared / "left").iterdir()) == [
+        "robustness.json",
+        "robustness.png",
+        "robustness.svg",
+    ]
+    entries = json.loads((compared / "left" / "robustness.json").read_text())["entries"]
+    assert {(entry["operator"], len(entry["fraction"])) for entry in entries} == {("control", 50), ("sm-g-abs", 50)}
+
+
+@pytest.mark.slow
+def test_a_scaled_reproduction_says_so_everywhere(tmp_path: Path) -> None:
+    done = tfsm("reproduce", "simple", "--scale", "0.1", "--out", "small", "-q", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "scaled down to 0.1" in done.stdout
+    folder = tmp_path / "small" / "summary" / "simple"
+    assert "caled down to 0.1" in (folder / "claims.md").read_text()
+    assert json.loads((folder / "claims.json").read_text())["scale"] == 0.1
+    assert "0.1" in (folder / "report.html").read_text().split("<main", 1)[1][:3000]
+    assert (folder / "simple-washout-solved.png").stat().st_size > 1000
+    claims = json.loads((folder / "claims.json").read_text())["claims"]
+    assert {claim["holds"] for claim in claims} <= {True, False, None}
+    assert len(claims) == 16

@@ -1,0 +1,107 @@
+"""Whole runs: in lock step, on the command line, with networks of one's own, and to a solution."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import tfsm
+from tests.cli.test_model import run
+from tests.domains.gym.made import NAME, Made, made, total
+
+NUMBERS = spaces.Box(-1.0, 1.0, (1,))
+SMALL: dict[str, Any] = {"env": NAME, "population": 5, "evaluations": 15, "episodes": 2, "units": 4, "layers": 1}
+OWN = """
+import keras
+
+def linear():
+    return keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+
+def wide():
+    return keras.Sequential([keras.Input((5,)), keras.layers.Dense(2)])
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with networks of one's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "own_players", raising=False)
+    (tmp_path / "own_players.py").write_text(OWN)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_run_is_the_same_among_few_and_among_many() -> None:
+    with made(acts=NUMBERS, pays=total, ends=6):
+        few, many = (tfsm.evolve("gym", mutation="sm-g-sum", recurrent="gru", runs=runs, **SMALL) for runs in (1, 3))
+    assert few.runs[0].best_fitness == many.runs[0].best_fitness
+    np.testing.assert_array_equal(few.runs[0].champion, many.runs[0].champion)
+    assert not np.array_equal(many.runs[0].champion, many.runs[2].champion)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutation", ["sm-r", "sm-g-abs", "sm-g-so"])
+def test_every_operator_can_look_at_what_a_network_with_memory_saw(mutation: str) -> None:
+    with made(acts=NUMBERS, pays=total, ends=6):
+        result = tfsm.evolve("gym", mutation=mutation, recurrent="lstm", remembered=4, **SMALL)
+    assert result.runs[0].evaluations == 15
+    assert np.isfinite(result.runs[0].champion).all()
+
+
+def closes(env: Made, action: Any) -> float:
+    if env.luck > 0.9:
+        raise RuntimeError("closed")
+    return 1.0
+
+
+def test_a_failure_on_the_way_is_told_in_the_environments_words(tmp_path: Path) -> None:
+    with (
+        made(pays=closes),
+        pytest.raises(tfsm.TfsmError, match=rf"^the environment '{NAME}' failed in step\(\): RuntimeError: closed$"),
+    ):
+        tfsm.evolve("gym", mutation="control", out=tmp_path / "run", **SMALL | {"evaluations": 500})
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    assert record["status"] == "failed"
+
+
+def test_a_run_and_its_film_from_the_command_line(here: Path) -> None:
+    pytest.importorskip("pygame")
+    few = ("--evaluations", "8", "--population", "6", "--set", "steps=8", "--quiet")
+    done = run("run", "gym", "--set", "env=CartPole-v1", "--mutation", "sm-g-sum", "--out", "run", *few)
+    assert done.code == 0, done.stderr
+    done = run("replay", "run", "--save", "film.gif")
+    assert done.code == 0, done.stderr
+    assert (here / "film.gif").read_bytes().startswith(b"GIF8")
+
+
+def test_a_network_of_ones_own_is_taken_if_it_fits(here: Path) -> None:
+    few = ("--evaluations", "8", "--population", "6", "--set", "steps=8", "--quiet", "--mutation", "control")
+    cart = ("run", "gym", "--set", "env=CartPole-v1", "--out", "run", *few)
+    done = run(*cart, "--model", "own_players:wide")
+    assert done.code == 2
+    assert "the model does not fit the domain 'gym': its inputs are (N, 5), the domain's are (N, 4)" in done.stderr
+    done = run(*cart, "--model", "own_players:linear")
+    assert done.code == 0, done.stderr
+    assert tfsm.load_model(here / "run/champions/run-000.keras").count_params() == 10
+
+
+def test_an_environment_must_be_named(here: Path) -> None:
+    done = run("run", "gym", "--mutation", "control")
+    assert done.code == 2
+    assert done.stderr.strip().endswith("give --set domain.env=VALUE")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutation", ["control", "sm-g-sum"])
+def test_cart_pole_is_solved(mutation: str) -> None:
+    result = tfsm.evolve("gym", env="CartPole-v1", mutation=mutation, runs=3, population=10, evaluations=1000)
+    assert all(one.solved for one in result.runs)
+    assert all(one.champion_fitness >= 475.0 for one in result.runs)

@@ -1,0 +1,233 @@
+"""Actions are what the closed form of each space says, and always in the space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from tests.domains.gym.made import Made, made, total
+from tests.domains.gym.playing import answers, drawn, gym, seeds
+from tfsm.errors import TfsmError
+from tfsm.models.network import Network
+from tfsm_domains.gym.spaces import Reader, actor_for
+
+FLOATS = spaces.Box(np.float32([-2.0, 0.0, -np.inf, 1.0]), np.float32([6.0, 1.0, np.inf, np.inf]))
+CASES: dict[str, tuple[Any, list[float], Any]] = {
+    "a choice": (spaces.Discrete(3), [0.1, 0.5, -9.0], 1),
+    "a choice that is not counted from zero": (spaces.Discrete(3, start=-1), [0.1, 0.5, 0.9], 1),
+    "several choices": (spaces.MultiDiscrete([2, 3]), [0.0, 1.0, 5.0, 4.0, 3.0], [1, 0]),
+    "several from elsewhere": (spaces.MultiDiscrete([2, 2], start=[3, -5]), [0.0, 1.0, 2.0, 1.0], [4, -5]),
+    "a table of choices": (spaces.MultiDiscrete([[2, 2], [2, 2]]), [0, 1, 1, 0, 0, 1, 1, 0], [[1, 0], [1, 0]]),
+    "switches": (spaces.MultiBinary(3), [0.1, 0.0, -3.0], [1, 0, 0]),
+    "a table of switches": (spaces.MultiBinary([2, 2]), [1, -1, -1, 1], [[1, 0], [0, 1]]),
+    "numbers with two bounds, one or none": (FLOATS, [0.5, -3.0, 70.0, -8.0], [4.0, 0.0, 70.0, 1.0]),
+    "a table of numbers": (spaces.Box(-2.0, 2.0, (2, 2)), [-1.0, 0.0, 0.5, 1.0], [[-2.0, 0.0], [1.0, 2.0]]),
+    "whole numbers": (spaces.Box(0, 10, (3,), np.int64), [-1.0, 0.1, 0.95], [0, 6, 10]),
+    "bytes": (spaces.Box(0, 255, (2,), np.uint8), [-5.0, 1.0], [0, 255]),
+    "bounds that are one number": (spaces.Box(np.float32([3.0]), np.float32([3.0])), [0.2], [3.0]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_outputs_are_read_as_actions(case: str) -> None:
+    space, outputs, expected = CASES[case]
+    actor = actor_for("an environment", space)
+    assert actor.outputs == len(outputs)
+    (action,) = actor.act(np.array([outputs], np.float32))
+    np.testing.assert_allclose(action, expected)
+    assert space.contains(action)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_any_outputs_are_some_action_of_the_space(case: str) -> None:
+    space = CASES[case][0]
+    actor = actor_for("an environment", space)
+    outputs = 100.0 * np.random.default_rng(1).normal(size=(50, actor.outputs))
+    assert all(space.contains(action) for action in actor.act(outputs.astype(np.float32)))
+
+
+def test_the_default_network_stays_within_bounds_where_there_are_two() -> None:
+    assert actor_for("an environment", spaces.Box(-2.0, 2.0, (2,))).activation == "tanh"
+    assert actor_for("an environment", FLOATS).activation is None
+    assert actor_for("an environment", spaces.Discrete(2)).activation is None
+
+
+@pytest.mark.parametrize("case", ["a choice that is not counted from zero", "a table of choices", "whole numbers"])
+def test_an_environment_takes_them(case: str) -> None:
+    with made(acts=CASES[case][0], pays=total):  # which refuses what is not in the space
+        domain = gym()
+        network = Network(domain.network())
+        found = domain.evaluate(network, drawn(network, 2), seeds(1, 2)).fitness
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("space", [spaces.Tuple([spaces.Discrete(2)]), spaces.Text(3)], ids=["Tuple", "Text"])
+def test_other_actions_are_refused_by_name(space: spaces.Space[Any]) -> None:
+    with (
+        made(acts=space),
+        pytest.raises(
+            TfsmError, match=rf"^the environment 'tests/Made-v0' has actions of the space {type(space).__name__};"
+        ),
+    ):
+        gym().network()
+
+
+NUMBERS: dict[str, spaces.Space[Any]] = {
+    "a row": spaces.Box(-1.0, 1.0, (3,)),
+    "a table": spaces.Box(-1.0, 1.0, (2, 3), np.float64),
+    "one number": spaces.Box(-1.0, 1.0, ()),
+    "whole numbers": spaces.Box(-9, 9, (2,), np.int64),
+    "memory of a console": spaces.Box(0, 255, (4,), np.uint8),
+    "a choice": spaces.Discrete(4, start=2),
+    "choices": spaces.MultiDiscrete([2, 3]),
+    "switches": spaces.MultiBinary([2, 2]),
+    "names": spaces.Dict({"b": spaces.Discrete(2), "a": spaces.Box(0.0, 1.0, (2,))}),
+    "places": spaces.Tuple([spaces.Box(0.0, 1.0, (2,)), spaces.Dict({"x": spaces.MultiBinary(2)})]),
+}
+COLOURS = spaces.Box(0, 255, (6, 5, 3), np.uint8)
+STACKED = spaces.Box(0, 255, (2, 6, 5), np.uint8)
+GREY = spaces.Box(0, 255, (6, 5), np.uint8)
+MIXED = spaces.Dict(
+    {"speed": spaces.Box(-1.0, 1.0, (2,)), "front": COLOURS, "back": STACKED, "gear": spaces.Discrete(3)}
+)
+
+
+def looked(space: spaces.Space[Any], observations: list[Any]) -> dict[str, np.ndarray]:
+    reader = Reader("an environment", space)
+    arrays = {name: np.zeros([len(observations), *x.shape], x.dtype) for name, x in reader.blank.items()}
+    reader.see(observations, list(arrays.values()), np.arange(len(observations)))
+    return arrays
+
+
+@pytest.mark.parametrize("case", NUMBERS)
+def test_numbers_are_seen_as_gymnasium_flattens_them(case: str) -> None:
+    space = NUMBERS[case]
+    space.seed(1)
+    samples = [space.sample() for _ in range(20)]
+    seen = looked(space, samples)
+    assert list(seen) == ["vector"]
+    np.testing.assert_array_equal(seen["vector"], [np.float32(spaces.flatten(space, one)) for one in samples])
+
+
+@pytest.mark.parametrize(
+    ("space", "expected"),
+    [(COLOURS, lambda x: x), (STACKED, lambda x: x.transpose(1, 2, 0)), (GREY, lambda x: x[..., None])],
+    ids=["channels last", "channels first", "grey"],
+)
+def test_a_picture_has_its_channels_last(space: spaces.Box, expected: Any) -> None:
+    space.seed(1)
+    samples = [space.sample() for _ in range(3)]
+    (seen,) = looked(space, samples).values()
+    assert seen.dtype == np.uint8
+    np.testing.assert_array_equal(seen, [expected(one) for one in samples])
+
+
+def test_pictures_and_numbers_come_side_by_side() -> None:
+    MIXED.seed(1)
+    sample = MIXED.sample()
+    seen = looked(MIXED, [sample])
+    assert list(seen) == ["back", "front", "vector"]
+    np.testing.assert_array_equal(seen["front"][0], sample["front"])
+    np.testing.assert_array_equal(seen["back"][0], sample["back"].transpose(1, 2, 0))
+    one_hot = np.eye(3)[sample["gear"]]
+    np.testing.assert_array_equal(seen["vector"][0], np.float32([*one_hot, *sample["speed"]]))
+
+
+def test_only_the_places_that_are_named_are_written() -> None:
+    reader = Reader("an environment", NUMBERS["a row"])
+    array = np.full((3, 3), 7.0, np.float32)
+    reader.see([np.float32([1, 2, 3])], [array], np.array([1]))
+    np.testing.assert_array_equal(array, [[7, 7, 7], [1, 2, 3], [7, 7, 7]])
+
+
+@pytest.mark.parametrize(
+    "space",
+    [*NUMBERS.values(), COLOURS, STACKED, GREY, MIXED, spaces.Tuple([GREY, GREY])],
+    ids=[*NUMBERS, "colours", "stacked", "grey", "mixed", "two pictures"],
+)
+def test_the_default_network_takes_what_is_seen_and_what_is_kept(space: spaces.Space[Any]) -> None:
+    with made(seen=space, ends=2):
+        domain = gym(remembered=3)
+        network = Network(domain.network())
+        genomes = drawn(network, 2)
+        found = domain.evaluate(network, genomes, seeds(1, 2))
+    np.testing.assert_array_equal(found.fitness, [2.0, 2.0])
+    rows = answers(network, genomes, domain.observe(found.experience))
+    assert rows.shape == (2, 3, 2)
+    assert np.isfinite(rows).all()
+
+
+def test_a_picture_is_kept_as_bytes_and_seen_from_zero_to_one() -> None:
+    with made(seen=spaces.Box(0, 255, (6, 5), np.uint8), shows=lambda env: np.full((6, 5), 51 * env.time, np.uint8)):
+        domain = gym(remembered=5)
+        network = Network(domain.network())
+        kept = domain.evaluate(network, drawn(network, 1), seeds(1)).experience
+    assert kept.dtype == np.uint8
+    np.testing.assert_allclose(np.asarray(domain.observe(kept))[0, :, 0, 0, 0], [0.0, 0.2, 0.4, 0.6, 0.8], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (spaces.Text(4), "has observations of the space Text; supported are Box, "),
+        (spaces.Dict({"a": spaces.Sequence(spaces.Discrete(2))}), "has observations of the space Sequence"),
+        (spaces.Dict({}), "has nothing to see"),
+        (spaces.Dict({"a b": GREY, "a_b": GREY}), "pictures whose names are too much alike: a_b, a_b"),
+    ],
+    ids=["text", "sequence", "nothing", "names"],
+)
+def test_other_observations_are_refused(space: spaces.Space[Any], message: str) -> None:
+    with made(seen=space), pytest.raises(TfsmError, match=f"^the environment 'tests/Made-v0' .*{message}"):
+        gym().network()
+
+
+HUGE = float(np.finfo(np.float32).max)
+MIXED_NORMALIZING = spaces.Dict(
+    {
+        "bounded": spaces.Box(np.float32([-2.0, 10.0]), np.float32([2.0, 30.0])),
+        "gear": spaces.Discrete(2),
+        "open": spaces.Box(np.float32([-np.inf, -HUGE]), np.float32([np.inf, HUGE])),
+        "still": spaces.Box(-np.inf, np.inf, (1,)),
+    }
+)
+
+
+def shows(env: Made) -> dict[str, Any]:
+    far = env.np_random.normal(size=2) * [3.0, 0.5] + [100.0, -7.0]
+    return {
+        "bounded": np.float32([-2.0, 25.0]),
+        "gear": int(env.np_random.integers(2)),
+        "open": far.astype(np.float32),
+        "still": np.float32([8.0]),
+    }
+
+
+def kept(normalize: str, count: int = 6) -> np.ndarray:
+    """Return the numbers that a network met: bounded 2, gear 2, open 2, still 1."""
+    with made(seen=MIXED_NORMALIZING, shows=shows, ends=count):
+        domain = gym(normalize=normalize, remembered=count)
+        network = Network(domain.network())
+        return np.asarray(domain.evaluate(network, drawn(network, 1), seeds(5)).experience)[0]
+
+
+def test_bounds_become_one_and_minus_one_and_what_has_none_stays() -> None:
+    plain, bounded = kept("none"), kept("bounds")
+    np.testing.assert_allclose(bounded[:, :2], np.tile([-1.0, 0.5], (6, 1)), rtol=1e-6)
+    np.testing.assert_array_equal(bounded[:, 2:], plain[:, 2:])
+
+
+def test_samples_give_mean_zero_and_deviation_one_and_what_never_changes_stays() -> None:
+    sampled = kept("sampled", 1500)
+    np.testing.assert_allclose(sampled[:, 4:6].mean(axis=0), 0.0, atol=0.15)  # of 2,000 and 1,500 others
+    np.testing.assert_allclose(sampled[:, 4:6].std(axis=0), 1.0, atol=0.1)
+    np.testing.assert_array_equal(np.unique(sampled[:, 2:4]), [0.0, 1.0])
+    np.testing.assert_array_equal(sampled[:, 6], 8.0)
+    np.testing.assert_array_equal(sampled[:, 0], -2.0)
+
+
+@pytest.mark.parametrize("normalize", ["bounds", "sampled"])
+def test_it_is_the_same_each_time(normalize: str) -> None:
+    np.testing.assert_array_equal(kept(normalize), kept(normalize))

@@ -1,0 +1,263 @@
+""""""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pygame
+import pytest
+
+from tfsm.errors import TfsmError
+from tfsm.interfaces import Domain, Filmed
+from tfsm.models.network import Network
+from tfsm.plugins.registry import Registry
+from tfsm_domains.ple import games as mending
+from tfsm_domains.ple import tfsm_register_domains
+from tfsm_domains.ple.domain import Ple
+from tfsm_domains.ple.games import (
+    RATE,
+    Arcade,
+    Numbers,
+    Play,
+    games_in,
+    load_arcade,
+    mended,
+    mends,
+    missing_aliases,
+    refuses_arrays,
+    stage,
+)
+
+
+@pytest.mark.usefixtures("nothing")
+def test_without_ple_the_domain_is_listed_and_built_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ple", None)
+    registry = Registry("domain", plugin="tfsm-ple", distribution="tfsm", taken={})
+    tfsm_register_domains(registry)
+    (entry,) = registry.entries
+    domain = entry.load()()
+    assert isinstance(domain, Domain)
+    assert isinstance(domain, Filmed)
+    with pytest.raises(TfsmError, match=r"needs ple.*ntasfi/PyGame-Learning-Environment.*pip install") as error:
+        domain.network()
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.usefixtures("ple")
+def test_an_unknown_game_is_told_the_nearest_one_and_all_that_there_are() -> None:
+    with pytest.raises(TfsmError, match="no game named 'Cacher', did you mean 'Catcher'") as error:
+        Ple(game="Cacher").network()
+    assert "RaycastMaze" in str(error.value)
+    assert "PyGameWrapper" not in str(error.value)
+    with pytest.raises(TfsmError, match=r"no game named 'Q'; known: Catcher,.*RaycastMaze") as error:
+        Ple(game="Q").network()
+    assert str(error.value).count("RaycastMaze") == 1
+
+
+def package(root: Path, monkeypatch: pytest.MonkeyPatch, **files: str) -> None:
+    monkeypatch.syspath_prepend(root)
+    (root / "ple" / "games" / "base").mkdir(parents=True)
+    base = "class PyGameWrapper: pass\n"
+    texts = {"__init__": "", "games/__init__": "", "games/base/__init__": "", "games/base/pygamewrapper": base}
+    for name, text in {**texts, **files}.items():
+        (root / "ple" / f"{name}.py").write_text(text)
+
+
+@pytest.mark.usefixtures("nothing")
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "clone the GitHub project"),
+        ({"__init__": "import surely_not_installed"}, "ple needs surely_not_installed"),
+        ({"__init__": "class PLE: pass", "games/__init__": "\tindented"}, "cannot be imported: IndentationError"),
+    ],
+    ids=["another package", "a library is missing", "a broken file"],
+)
+def test_a_ple_that_cannot_be_used_is_one_message(
+    files: dict[str, str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package(tmp_path, monkeypatch, **files)
+    with pytest.raises(TfsmError, match=message):
+        load_arcade("Catcher")
+
+
+@pytest.mark.usefixtures("nothing")
+def test_what_ple_prints_when_it_is_imported_is_not_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    games = "print('no doom')\nfrom ple.games.base.pygamewrapper import PyGameWrapper\nclass Own(PyGameWrapper): pass\n"
+    package(tmp_path, monkeypatch, **{"__init__": "class PLE: pass", "games/__init__": games})
+    assert load_arcade("Own").name == "Own"
+    assert capsys.readouterr() == ("", "")
+
+
+def namespaces() -> list[dict[str, Any]]:
+    return [dict(vars(module)) for module in (np, pygame, pygame.draw)]
+
+
+@pytest.mark.usefixtures("ple")
+def test_a_game_for_an_older_numpy_and_pygame_is_played_and_nothing_of_it_stays() -> None:
+    module: Any = importlib.import_module("ple.games.raycastmaze")
+    before, own = namespaces(), dict(vars(module))
+    domain = Ple(game="RaycastMaze", observation="pixels", side=20, frames=8)
+    network = Network(domain.network())
+    found = domain.evaluate(network, np.zeros([1, network.size], np.float32), np.zeros([1, 2], np.int32))
+    assert np.isfinite(found.fitness).all()
+    assert len(np.unique(found.experience)) > 2, "lines are drawn"
+    assert namespaces() == before
+    assert vars(module) == own
+    assert module.np is np
+    assert module.pygame is pygame
+
+
+@pytest.mark.usefixtures("double")
+def test_without_the_mends_the_double_fails_as_the_real_game_does() -> None:
+    assert "int" in missing_aliases()
+    assert refuses_arrays(pygame)
+    maze = importlib.import_module("ple.games.raycastmaze").RaycastMaze()
+    maze.rng, maze.screen = np.random.RandomState(0), pygame.Surface((16, 12))
+    with pytest.raises(AttributeError, match="int"):
+        maze.init()
+    with mended(mends([importlib.import_module("ple.games.raycastmaze")], pygame)):
+        maze.init()
+    maze.pressed = list
+    with pytest.raises(TypeError, match="start_pos"):
+        maze.step(1.0)
+
+
+def test_names_are_put_back_when_a_game_fails() -> None:
+    module = ModuleType("game")
+    module.__dict__.update(numpy=np, pg=pygame, draw=pygame.draw, line=pygame.draw.line, other=importlib)
+    before = dict(vars(module))
+    found = mends([module], pygame)
+    assert {mend.name for mend in found} == {"numpy", "pg", "draw", "line"}
+    with mended(found):
+        assert module.numpy.int is int
+        assert module.numpy.float32 is np.float32
+        assert module.pg.draw.line is module.draw.line is module.line
+        assert module.pg.draw.rect is pygame.draw.rect
+    assert vars(module) == before
+    with pytest.raises(ZeroDivisionError), mended(found):
+        module.numpy.int(1 / 0)
+    assert vars(module) == before
+
+
+def test_where_the_libraries_do_as_expected_there_is_nothing_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("game")
+    module.__dict__.update(np=np, pygame=pygame)
+    monkeypatch.setattr(mending, "ALIASES", {"float32": float})
+    monkeypatch.setattr(mending, "refuses_arrays", lambda pygame: False)
+    assert mends([module], pygame) == ()
+
+
+def test_a_line_between_arrays_is_the_line_between_their_numbers() -> None:
+    module: Any = ModuleType("game")
+    module.pygame = pygame
+    pictures = [pygame.Surface((8, 8)) for _ in range(2)]
+    with mended(mends([module], pygame)):
+        module.pygame.draw.line(pictures[0], (9, 9, 9), (np.int64(1), np.array([2])), (np.array([6]), 5), 1)
+    pygame.draw.line(pictures[1], (9, 9, 9), (1, 2), (6, 5), 1)
+    mine, theirs = (pygame.surfarray.array3d(picture) for picture in pictures)
+    np.testing.assert_array_equal(mine, theirs)
+    assert mine.any()
+
+
+SEED = [3, 1, 4]
+Trace = list[tuple[float, bool, bytes]]
+
+
+def presses(actions: list[Any], count: int = 60) -> list[Any]:
+    return [actions[i] for i in np.random.default_rng(1).integers(len(actions), size=count)]
+
+
+def trace(play: Play) -> Trace:
+    seen = []
+    for action in presses(play.actions):
+        play.act(action, 1)
+        seen.append((play.score, play.over, play.picture().tobytes()))
+    return seen
+
+
+def anew(arcade: Arcade) -> Trace:
+    """Play a game that was never played before, by ple alone."""
+    game = arcade.game()
+    environment = arcade.environment(game, fps=game.allowed_fps or RATE, rng=Numbers(SEED))
+    environment.reset_game()
+    seen = []
+    for action in presses(environment.getActionSet()):
+        environment.act(action)
+        picture = np.ascontiguousarray(pygame.surfarray.array3d(game.screen).swapaxes(0, 1))
+        seen.append((float(environment.score()), bool(environment.game_over()), picture.tobytes()))
+    return seen
+
+
+@pytest.mark.usefixtures("ple")
+def test_every_game_goes_again_as_one_never_played_goes() -> None:
+    names = sorted(games_in(importlib.import_module("ple.games")))
+    assert {"Catcher", "FlappyBird", "RaycastMaze", "Snake"} <= set(names)
+    for name in names:
+        arcade = load_arcade(name)
+        with stage(arcade):
+            expected = anew(arcade)
+            play = Play(arcade)
+            play.start([9])
+            other = trace(play)
+            play.start(SEED)
+            assert trace(play) == expected, name
+            assert other != expected, name
+
+
+@pytest.mark.usefixtures("ple")
+def test_games_that_take_turns_do_not_disturb_each_other() -> None:
+    arcade = load_arcade("Catcher")
+    with stage(arcade):
+        expected = anew(arcade)
+        one, other = Play(arcade), Play(arcade)
+        one.start(SEED)
+        other.start([7])
+        for action, (score, over, picture) in zip(presses(one.actions), expected, strict=True):
+            one.act(action, 1)
+            other.act(other.actions[0], 1)
+            assert (one.score, one.over, one.picture().tobytes()) == (score, over, picture)
+
+
+@pytest.mark.usefixtures("double")
+def test_a_key_is_held_until_the_game_is_over() -> None:
+    arcade = load_arcade("Catcher")
+    with stage(arcade):
+        play = Play(arcade)
+        play.start(SEED)
+        place = play.state()["player_x"]
+        play.act(play.actions[1], 4)
+        assert (play.frames, play.state()["player_x"]) == (4, place + 4)
+        play.act(play.actions[0], 1000)
+        assert play.over
+        assert play.frames < 1000
+        assert play.score <= 0
+
+
+def test_whole_numbers_are_drawn_as_numpy_drew_them() -> None:
+    numbers, known = Numbers(5), np.random.RandomState(5)
+    with pytest.warns(DeprecationWarning, match="deprecated"):
+        expected = [known.random_integers(2, 9), known.random_integers(4), *known.random_integers(0, 5, 3)]
+    assert [numbers.random_integers(2, 9), numbers.random_integers(4), *numbers.random_integers(0, 5, 3)] == expected
+
+
+@pytest.mark.usefixtures("double")
+def test_nothing_is_shown_and_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    pygame.quit()
+    monkeypatch.setenv("SDL_VIDEODRIVER", "x11")
+    monkeypatch.delenv("SDL_AUDIODRIVER", raising=False)
+    before = dict(os.environ)
+    arcade = load_arcade("Catcher")
+    with stage(arcade, leave=True):
+        assert pygame.display.get_driver() == "dummy"
+        Play(arcade).start(SEED)
+    assert dict(os.environ) == before
+    assert not pygame.display.get_init(), "a window that is opened now is one to be seen"

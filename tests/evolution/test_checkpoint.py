@@ -1,0 +1,320 @@
+"""Checkpoint files: what was written comes back bit by bit, and nothing else is ever taken for it."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import pickle
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from tests.helpers.domains import HostTarget, Target
+from tests.helpers.engines import Recorder, make_engine
+from tfsm.errors import TfsmError
+from tfsm.evolution import checkpoint as container
+from tfsm.evolution.checkpoint import VERSION, Damaged, Rows, Saved, dump, load, load_file, packed, restore, unpacked
+from tfsm.evolution.engine import Engine
+from tfsm.evolution.lockstep_loop import Loop
+from tfsm.evolution.variation import Adaptation
+from tfsm_plugins.mutations.gradient import SafeMutationSum
+from tfsm_plugins.selections.map_elites import MapElites
+from tfsm_plugins.selections.novelty import Novelty
+
+DTYPES = [np.dtype(name) for name in ("<f4", "<f8", ">f4", ">i8", "<i4", "|b1", "|u1", "<f2")]
+
+
+def rows_of(table: np.ndarray) -> Rows:
+    return Rows(table.dtype, table.shape, lambda place: table[place])
+
+
+def dumped(header: dict[str, Any], **tables: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    dump(buffer, header, {name: rows_of(table) for name, table in tables.items()})
+    return buffer.getvalue()
+
+
+def signed(body: bytes) -> bytes:
+    """Put the right digest under what may be nonsense."""
+    return body + hashlib.sha256(body).digest()
+
+
+SHAPES = arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=3)
+TABLES = st.sampled_from(DTYPES).flatmap(lambda dtype: arrays.arrays(dtype, SHAPES))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=6), JSON, max_size=4), st.dictionaries(st.text(max_size=8), TABLES, max_size=4))
+def test_what_was_written_comes_back(header: dict[str, Any], tables: dict[str, np.ndarray]) -> None:
+    buffer = io.BytesIO()
+    dump(buffer, header, {name: rows_of(table) for name, table in tables.items()})
+    told, found = load(buffer.getvalue(), "here")
+    assert told == header
+    assert set(found) == set(tables)
+    for name, table in tables.items():
+        assert found[name].dtype == table.dtype
+        assert found[name].shape == table.shape
+        for own, row in zip(table, found[name], strict=True):
+            assert row.tobytes() == np.ascontiguousarray(own).tobytes()
+
+
+def test_every_byte_counts() -> None:
+    content = dumped({"a": 1}, table=np.arange(5.0), none=np.zeros([0, 3]))
+    for place in range(len(content)):
+        for change in (1, 0x80):
+            changed = bytearray(content)
+            changed[place] ^= change
+            with pytest.raises(Damaged, match="here"):
+                load(bytes(changed), "here")
+
+
+def test_no_end_is_taken_for_the_end() -> None:
+    content = dumped({"a": 1}, table=np.arange(5.0))
+    for length in range(len(content)):
+        with pytest.raises(Damaged, match="here"):
+            load(content[:length], "here")
+    with pytest.raises(Damaged):
+        load(content + b"\0", "here")
+
+
+def test_a_newer_format_says_so_whatever_else_it_holds() -> None:
+    content = dumped({})
+    newer = signed(content[:16] + struct.pack("<I", VERSION + 1) + content[20:-32])
+    with pytest.raises(Damaged, match=r"written by a newer tfsm .*upgrade"):
+        load(newer, "here")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[]",
+        b"{}",
+        b'{"header": [], "tables": []}',
+        b'{"header": {}, "tables": [{"name": "a", "dtype": "|O", "shape": [1], "offset": 0}]}',
+        b'{"header": {}, "tables": [{"name": "a", "dtype": "<f4", "shape": [-1], "offset": 0}]}',
+        b'{"header": {}, "tables": [{"name": "a", "dtype": "<f4", "shape": [99999999999], "offset": 0}]}',
+        b'{"header": {}, "tables": [{"name": "a", "dtype": "<f4", "shape": [1], "offset": -8}]}',
+        b'{"header": {}, "tables": [{"name": "a", "dtype": "no such", "shape": [1], "offset": 0}]}',
+        b"[" * 100_000,
+        b"\xff\xfe",
+    ],
+)
+def test_nonsense_with_the_right_digest_is_refused(text: bytes) -> None:
+    body = struct.pack("<16sIQ", b"tfsm checkpoint\n", VERSION, len(text)) + text
+    with pytest.raises(Damaged, match="not a checkpoint of tfsm"):
+        load(signed(body), "here")
+
+
+def test_a_header_longer_than_the_file_is_refused() -> None:
+    body = struct.pack("<16sIQ", b"tfsm checkpoint\n", VERSION, 2**40) + b"{}"
+    with pytest.raises(Damaged):
+        load(signed(body), "here")
+
+
+def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (Path.touch, (tmp_path / "sprung",))
+
+    for content in (
+        pickle.dumps(Trap()),
+        signed(struct.pack("<16sIQ", b"tfsm checkpoint\n", 1, 9) + pickle.dumps(Trap())),
+    ):
+        with pytest.raises(Damaged):
+            load(content, "here")
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_disk_that_cannot_read_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Any) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "some").write_bytes(b"x" * 500)
+    monkeypatch.setattr(container, "_digest", fail)
+    with pytest.raises(Damaged, match="some: cannot be read: Input/output error"):
+        load_file(tmp_path / "some")
+
+
+def test_files_that_cannot_be_read_are_told_of(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    with pytest.raises(Damaged, match="empty"):
+        load_file(tmp_path / "empty")
+    with pytest.raises(Damaged, match="cannot be read: No such file"):
+        load_file(tmp_path / "missing")
+    (tmp_path / "good").write_bytes(dumped({"a": 1}, table=np.arange(3)))
+    header, tables = load_file(tmp_path / "good")
+    assert header == {"a": 1}
+    assert [int(row) for row in tables["table"]] == [0, 1, 2]
+
+
+SLOW = pytest.mark.slow
+
+
+@dataclass
+class Keeper:
+    """Keeps a checkpoint at every evaluation, or at some, with how much was told before."""
+
+    recorder: Recorder
+    every: int = 1
+    only_when_it_must: bool = False
+    kept: list[tuple[bytes, int]] = field(default_factory=list)
+
+    def bound(self, spent: int) -> int:
+        return (spent // self.every + 1) * self.every
+
+    def due(self, spent: int) -> bool:
+        return not self.only_when_it_must
+
+    def keep(self, saved: Saved, *, last: bool = False) -> None:
+        self.kept.append((packed(saved, {}), len(self.recorder.metrics)))
+
+
+def loop(engine: Engine, recorder: Recorder, *, evaluations: int, runs: int = 3, **more: Any) -> list[Any]:
+    results = Loop(engine, seed=0, runs=runs, evaluations=evaluations, log_every=20, observers=[recorder], **more).run()
+    return [
+        (r.run, r.solved, r.evaluations, r.best_fitness, r.champion_fitness, r.champion.tobytes())
+        for r in sorted(results, key=lambda result: result.run)
+    ]
+
+
+def by_key(metrics: list[dict[str, Any]]) -> dict[tuple[int, int], dict[str, Any]]:
+    """Return lines as a finished log has them."""
+    ends = {line["run"]: max(m["evaluations"] for m in metrics if m["run"] == line["run"]) for line in metrics}
+    return {
+        (line["run"], line["evaluations"]): line
+        for line in metrics
+        if line["evaluations"] % 20 == 0 or line["evaluations"] == ends[line["run"]]
+    }
+
+
+CASES: dict[str, Callable[[], Engine]] = {
+    "plain": lambda: make_engine(Target(near=0.5), runs=3),
+    "host": lambda: make_engine(HostTarget(near=0.5), runs=3),
+    "budget": lambda: make_engine(Target(near=4.0), runs=3, stop_when_solved=False),
+    "self": lambda: make_engine(runs=3, adaptation=Adaptation("self", 0.2)),
+    "divergence": lambda: make_engine(runs=3, adaptation=Adaptation("divergence", 0.2, 0.1)),
+    "reuse": lambda: make_engine(mutation=SafeMutationSum(), runs=3),
+    "map-elites": lambda: make_engine(
+        selection=MapElites(bounds="-4:4,-4:4,-4:4", beginners=5), population=27, runs=3, intensity=1.0
+    ),
+    "novelty": lambda: make_engine(selection=Novelty(), runs=3),
+}
+DEFAULT = ("plain", "reuse")
+
+
+@pytest.fixture(scope="module")
+def plain() -> Engine:
+    return CASES["plain"]()
+
+
+@pytest.mark.parametrize("name", [name if name in DEFAULT else pytest.param(name, marks=SLOW) for name in CASES])
+def test_a_loop_that_is_left_comes_to_the_same_end(plain: Engine, name: str) -> None:
+    engine, told = plain if name == "plain" else CASES[name](), Recorder()
+    keeper = Keeper(told)
+    expected = loop(engine, told, evaluations=57, checkpoints=keeper)
+    assert len(keeper.kept) >= 57
+    lines = by_key(told.metrics)
+    for content, before in keeper.kept[:: 4 if name in DEFAULT else 1]:
+        again = Recorder()
+        found = loop(engine, again, evaluations=57, saved=[unpacked(content)[0]])
+        assert found == expected
+        assert by_key(told.metrics[:before] + again.metrics) == lines
+
+
+@pytest.mark.parametrize(("shorter", "longer"), [(4, 57), (6, 57), (33, 90)])
+def test_a_finished_loop_goes_on_as_if_it_had_never_ended(plain: Engine, shorter: int, longer: int) -> None:
+    whole, told, again = Recorder(), Recorder(), Recorder()
+    expected = loop(plain, whole, evaluations=longer)
+    keeper = Keeper(told, every=1000)
+    loop(plain, told, evaluations=shorter, checkpoints=keeper)
+    assert loop(plain, again, evaluations=longer, saved=[unpacked(keeper.kept[-1][0])[0]]) == expected
+    assert by_key(told.metrics + again.metrics) == by_key(whole.metrics)
+
+
+def test_groups_may_be_others_than_before(plain: Engine) -> None:
+    told, again = Recorder(), Recorder()
+    keeper = Keeper(told, every=15)
+    expected = loop(plain, told, evaluations=50, checkpoints=keeper)
+    content, before = next(item for item in keeper.kept if unpacked(item[0])[0].spent == 30)
+    narrow = make_engine(Target(near=0.5), runs=3, width=2)
+    assert loop(narrow, again, evaluations=50, saved=[unpacked(content)[0]]) == expected
+    assert by_key(told.metrics[:before] + again.metrics) == by_key(told.metrics)
+    # Some of the runs only; the others begin anew.
+    saved = unpacked(content)[0].part(range(1, 3))
+    assert saved.runs == range(1, 3)
+    assert loop(narrow, Recorder(), evaluations=50, saved=[saved]) == expected
+
+
+@SLOW
+def test_there_may_be_more_runs_than_before(plain: Engine) -> None:
+    keeper = Keeper(Recorder(), every=15)
+    expected = loop(plain, keeper.recorder, evaluations=50, checkpoints=keeper)
+    wider = make_engine(Target(near=0.5), runs=7)
+    whole = loop(wider, Recorder(), evaluations=50, runs=7)
+    assert whole[:3] == expected
+    for content, _ in keeper.kept:
+        assert loop(wider, Recorder(), evaluations=50, runs=7, saved=[unpacked(content)[0]]) == whole
+
+
+def test_what_does_not_fit_is_refused(plain: Engine) -> None:
+    keeper = Keeper(Recorder())
+    loop(plain, keeper.recorder, evaluations=8, checkpoints=keeper)
+    tables = dict(unpacked(keeper.kept[-2][0])[0].tables)
+    fitness = tables.pop("fitness")
+    with pytest.raises(TfsmError, match="what was saved does not fit: of fitness there is nothing"):
+        restore(plain.state, tables, range(3))
+    for other in (replace(fitness, shape=(3, 7)), replace(fitness, dtype=np.dtype(np.float64))):
+        with pytest.raises(TfsmError, match=r"of fitness there is .* is needed"):
+            restore(plain.state, {**tables, "fitness": other}, range(3))
+    with pytest.raises(TfsmError, match="of strange there is"):
+        restore(plain.state, {**tables, "fitness": fitness, "strange": fitness}, range(3))
+
+
+def test_what_is_packed_is_all_that_the_state_has(plain: Engine) -> None:
+    keeper = Keeper(Recorder())
+    loop(plain, keeper.recorder, evaluations=20, checkpoints=keeper)
+    saved, about = unpacked(keeper.kept[12][0])
+    assert about == {}
+    assert saved.going == [0, 1, 2]
+    assert set(saved.tables) == set(plain.state.tables())
+    before = {name: np.stack(list(rows)).tobytes() for name, rows in saved.tables.items()}
+    plain.reset(0)
+    restore(plain.state, saved.tables, [0, 1, 2])
+    assert {name: table.numpy().tobytes() for name, table in plain.state.tables().items()} == before
+
+
+@pytest.mark.parametrize("mode", ["none", pytest.param("self", marks=SLOW), pytest.param("divergence", marks=SLOW)])
+def test_an_evaluation_that_fails_leaves_the_state_as_it_was_before(mode: Any) -> None:
+    """Whatever does not wait for an evaluation would count it although there was none."""
+    calls, fail_at = [0], [0]
+
+    class Failing(HostTarget):
+        def evaluate(self, network: Any, genomes: Any, seed: Any) -> Any:
+            calls[0] += 1
+            if calls[0] == fail_at[0]:
+                raise ValueError("broken down")
+            return super().evaluate(network, genomes, seed)
+
+    engine = make_engine(Failing(near=0.0), runs=3, adaptation=Adaptation(mode, 0.2, 0.1))
+    expected = loop(engine, Recorder(), evaluations=45)
+    for at in (1, 3, 6, 7, 8, 21, 40):
+        keeper = Keeper(Recorder(), every=1000, only_when_it_must=True)
+        fail_at[0] = calls[0] + at
+        with pytest.raises(Exception, match="broken down"):
+            loop(engine, keeper.recorder, evaluations=45, checkpoints=keeper)
+        saved = [unpacked(content)[0] for content, _ in keeper.kept]
+        assert [group.spent for group in saved] == ([at - 1] if at > 1 else [])
+        assert loop(engine, Recorder(), evaluations=45, saved=saved) == expected

@@ -1,0 +1,143 @@
+"""What is particular to workers that are processes of this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.parallel import tasks
+from tests.parallel.pools import is_gone, next_of, outcome
+from tfsm.errors import TfsmError
+from tfsm.parallel import process_pool as link
+from tfsm.parallel import worker as packing
+from tfsm.parallel.pool import COUNTS, Desk, cores
+from tfsm.parallel.process_pool import ProcessPool
+
+
+@pytest.fixture
+def pool() -> Iterator[ProcessPool]:
+    with ProcessPool(1) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("kill", "killed by signal 9 (SIGKILL), as the system does when memory runs out"),
+        ("exit", "exit code 3"),
+        ("segfault", "killed by signal 11 (SIGSEGV): Fatal Python error: Segmentation fault, File "),
+        ("abort", "killed by signal 6 (SIGABRT): Fatal Python error: Aborted, File "),
+    ],
+)
+def test_a_death_is_told_in_words(pool: ProcessPool, how: str, words: str) -> None:
+    assert outcome(pool, tasks.Dies(how))[-1][1].startswith(words)
+
+
+def test_what_a_worker_has_started_ends_with_it(pool: ProcessPool) -> None:
+    for end in (lambda: pool.kill(0), pool.close):
+        pool.submit(0, tasks.starts_another)
+        other = next_of(pool, 0).content
+        end()
+        assert is_gone(other)
+
+
+def forks_and_dies(desk: Desk) -> Iterator[Any]:
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        time.sleep(30)
+        os._exit(0)
+    yield child
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_death_is_heard_of_though_another_process_holds_the_channel(pool: ProcessPool) -> None:
+    (_, child), (kind, _) = outcome(pool, forks_and_dies)
+    os.kill(child, signal.SIGKILL)
+    assert kind == "died"
+
+
+def test_a_worker_that_cannot_begin_is_not_started_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "_PROGRAM", "raise SystemExit('no luck')")
+    with ProcessPool(1) as pool:
+        for _ in range(2):
+            assert next_of(pool, 0)[1:] == ("died", "exit code 1: no luck")
+        with pytest.raises(TfsmError, match=r"^worker processes end before they have begun: exit code 1: no luck$"):
+            pool.wait(30.0)
+
+
+def test_cloudpickle_is_named_where_it_would_help(pool: ProcessPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "_by_value", lambda: None)
+    with pytest.raises(TfsmError, match=r"in a module that can be imported, or pip install cloudpickle$"):
+        pool.submit(0, lambda desk: iter(()))
+
+
+def test_threads_are_shared_before_tensorflow_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in COUNTS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    with ProcessPool(1) as pool:
+        (_, (environ, imported)), _ = outcome(pool, tasks.environment)
+    assert not imported
+    assert [environ[name] for name in COUNTS] == [str(cores()), str(cores()), "5"]
+    assert environ["KERAS_BACKEND"] == "tensorflow"
+    with ProcessPool(1, threads=3) as pool:
+        (_, (environ, _)), _ = outcome(pool, tasks.environment)
+        assert [environ[name] for name in COUNTS] == ["3", "3", "3"]
+
+
+@pytest.mark.slow
+def test_tensorflow_starts_no_more_threads_than_its_share() -> None:
+    few, many = (threads_with(share) for share in (1, 6))
+    assert many - few >= 5
+
+
+def threads_with(share: int) -> int:
+    with ProcessPool(1, threads=share) as pool:
+        return int(outcome(pool, tasks.threads_of_tensorflow)[0][1])
+
+
+DRIVER = """
+import sys, time
+from tests.parallel import tasks
+from tests.parallel.pools import next_of, outcome
+from tfsm.parallel.{module} import {pool}
+if __name__ == "__main__":
+    pool = {pool}(2)
+    pool.submit(0, tasks.spins)
+    print(next_of(pool, 0).content, outcome(pool, tasks.counts, worker=1)[-1][1], flush=True)
+    time.sleep(3600)
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "pool"), [("processes", "ProcessPool"), pytest.param("raying", "RayPool", marks=pytest.mark.slow)]
+)
+def test_no_worker_outlives_a_driver_that_is_killed(module: str, pool: str) -> None:
+    command = [sys.executable, "-c", DRIVER.format(module=module, pool=pool)]
+    path = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": path}) as driver:
+        assert driver.stdout is not None
+        workers = [int(word) for word in driver.stdout.readline().split()]
+        driver.kill()
+    assert len(workers) == 2
+    assert all(is_gone(worker) for worker in workers)
+
+
+def test_places_import_neither_tensorflow_nor_ray() -> None:
+    modules = "processes, raying, threads, actor, serving, task"
+    heavy = "{'tensorflow', 'ray', 'numpy'} & {*sys.modules}"
+    code = f"from tfsm.parallel import {modules}; import sys; print({heavy})"
+    path = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": path}
+    )
+    assert found.stdout == "set()\n"

@@ -1,0 +1,133 @@
+"""New packages: what is refused, what is written, and that it passes its own tests at once."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.package import EXAMPLE, TUTORIALS, begun, written
+from tests.helpers.fake_distribution import FakeSite
+from tests.testing.running import pytest_in, ruff
+from tfsm.errors import TfsmError
+from tfsm.plugins import load_plugins
+from tfsm.plugins.registry import KINDS, Kind
+from tfsm.plugins.scaffold import names_for, write_package
+
+
+def new(kind: Kind, folder: Path, name: str = "") -> Path:
+    names = names_for(name or f"try-{kind}", kind)
+    return write_package(names, load_plugins(), folder / names.package)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("My Noise", "mutation", "bad name 'My Noise': .*, did you mean 'my-noise'?"),
+        ("myNoise", "mutation", "did you mean 'my-noise'?"),
+        ("my_noise", "mutation", "did you mean 'my-noise'?"),
+        ("2fast", "mutation", "did you mean 'fast'?"),
+        ("../up", "mutation", "did you mean 'up'?"),
+        ("", "mutation", "bad name ''"),
+        ("é", "mutation", "bad name 'é': expected lower-case letters"),
+        ("a", "mutaton", "--kind mutaton: no such kind of part, did you mean 'mutation'?"),
+    ],
+)
+def test_bad_names_are_refused_with_a_better_one(name: str, kind: str, message: str) -> None:
+    with pytest.raises(TfsmError, match=message.replace("?", r"\?")):
+        names_for(name, kind)
+
+
+def test_a_package_may_be_named_with_its_prefix() -> None:
+    assert names_for("tfsm-my-noise", "mutation") == names_for("my-noise", "mutation")
+
+
+def test_names_that_are_taken_are_refused(tmp_path: Path) -> None:
+    plugins = load_plugins()
+    with pytest.raises(TfsmError, match=r"a mutation named 'control' is there already, by plugin 'tfsm-mutations'"):
+        write_package(names_for("control", "mutation"), plugins, tmp_path / "new")
+    with pytest.raises(TfsmError, match="a module named 'tfsm_toy' is installed already"):
+        write_package(names_for("toy", "domain"), plugins, tmp_path / "new")
+    with pytest.raises(TfsmError, match="exists already: choose another name, or another directory with --out"):
+        write_package(names_for("my-noise", "mutation"), plugins, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_package_has_all_that_is_needed(kind: Kind, tmp_path: Path) -> None:
+    folder = new(kind, tmp_path)
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    module = f"tfsm_try_{kind}"
+    assert project["name"] == f"tfsm-try-{kind}"
+    assert project["entry-points"]["tfsm"] == {f"try-{kind}": module}
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert files == {
+        ".github/workflows/test.yml",
+        ".gitignore",
+        "README.md",
+        "pyproject.toml",
+        f"src/{module}/__init__.py",
+        f"src/{module}/options.py",
+        f"src/{module}/{kind}.py",
+        f"tests/test_try_{kind}.py",
+    }
+    assert not any("$" in (folder / path).read_text() for path in files if path.endswith((".py", ".toml")))
+    assert "${{ matrix.python }}" in (folder / ".github/workflows/test.yml").read_text()
+    imported = _imports(folder / f"src/{module}/options.py")
+    assert imported <= {"dataclasses", "typing", "annotated_types", "typing_extensions"}
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[FakeSite, list[Path]]:
+    """Every kind of new package, the packages of the tutorials, and the example; all of them installed."""
+    folder = tmp_path_factory.mktemp("packages")
+    site = FakeSite(tmp_path_factory.mktemp("site"))
+    found = [*(new(kind, folder) for kind in KINDS), *(written(page, folder) for page in TUTORIALS), EXAMPLE]
+    for package in found:
+        site.install_source(package)
+    return site, found
+
+
+def test_they_pass_ruff(packages: tuple[FakeSite, list[Path]]) -> None:
+    for arguments in (("check",), ("format", "--check")):
+        ended = ruff(*arguments, *map(str, packages[1]))
+        assert ended.returncode == 0, ended.stdout
+
+
+@pytest.mark.slow
+def test_they_pass_their_own_tests_at_once(packages: tuple[FakeSite, list[Path]]) -> None:
+    site, found = packages
+    begun, others = found[: len(KINDS)], found[len(KINDS) :]
+    own = [test for package in others for test in _own_tests(package)]
+    assert len(own) == 8
+    # Whole runs, and the suite for the others, are left to the slow test.
+    ended = pytest_in(site, *(str(package / "tests") for package in begun), *own, "-k", "not lock-step and not no-run")
+    assert ended.returncode == 0, ended.stdout[-4000:]
+    assert "skipped" not in ended.stdout
+
+
+@pytest.mark.slow
+def test_they_pass_all_of_them(packages: tuple[FakeSite, list[Path]]) -> None:
+    site, found = packages
+    ended = pytest_in(site, *(str(package / "tests") for package in found))
+    assert ended.returncode == 0, ended.stdout[-4000:]
+
+
+def test_every_tutorial_is_about_another_kind() -> None:
+    assert sorted(begun(page).kind for page in TUTORIALS) == ["domain", "mutation", "selection"]
+
+
+def _own_tests(package: Path) -> list[str]:
+    """Return the tests of a package that are not those which every part must pass."""
+    (file,) = (package / "tests").glob("test_*.py")
+    nodes = ast.parse(file.read_text(encoding="utf-8")).body
+    tests = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    return [f"{file}::{test.name}" for test in tests if "tfsm_check" not in {each.arg for each in test.args.args}]
+
+
+def _imports(path: Path) -> set[Any]:
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return {node.module for node in nodes if isinstance(node, ast.ImportFrom)}

@@ -1,0 +1,193 @@
+"""What was logged is put together run by run, and what is missing or broken is left out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.report.cases import BUDGET, RICH, logged, method, study
+from tfsm.analysis.results import Method
+from tfsm.errors import TfsmError
+from tfsm.report.alt_text import drawable, in_words
+from tfsm.report.findings import Archive, archive_of, examine, panels_of, spread_of
+from tfsm.runs.records import behavior_file
+
+
+def test_the_usual_measures_come_first_then_operators_own() -> None:
+    panels = panels_of(study())
+    assert [panel.key for panel in panels] == ["better", "neutral", "broken", "divergence", "search_steps"]
+    assert [list(panel.series) for panel in panels[3:]] == [["control", "sm-r"], ["sm-r"]]
+    assert [panel.share for panel in panels] == [True, True, True, False, False]
+    assert [panel.log for panel in panels] == [False, False, False, True, False]
+
+
+def test_a_measure_that_all_runs_share_is_what_they_logged() -> None:
+    broken = panels_of(study())[2].series["control"]
+    np.testing.assert_allclose(broken.evaluations, range(100, BUDGET + 1, 100))
+    np.testing.assert_allclose(broken.middle, [1 - i / 10 for i in range(1, 11)], atol=1e-12)
+    np.testing.assert_allclose(broken.low, broken.middle)
+    np.testing.assert_allclose(broken.high, broken.middle)
+
+
+def test_runs_that_differ_give_their_quartiles() -> None:
+    lines = [{"run": run, "evaluations": 50, "better": run / 8} for run in range(5)]
+    (panel,) = panels_of(study(method("control", [None] * 5, metrics=lines)))
+    curve = panel.series["control"]
+    assert (curve.low[0], curve.middle[0], curve.high[0]) == (1 / 8, 2 / 8, 3 / 8)
+
+
+def test_runs_that_logged_at_different_times_meet_in_bins() -> None:
+    lines = [
+        {"run": run, "evaluations": evaluations + run, "better": 0.5}
+        for run in (0, 1)
+        for evaluations in range(10, 1_000, 10)
+    ]
+    curve = panels_of(study(method("control", [None] * 2, metrics=lines)))[0].series["control"]
+    assert curve.evaluations.size == 50
+    assert (np.diff(curve.evaluations) > 0).all()
+    assert (curve.middle == 0.5).all()
+
+
+def test_quantiles_of_divergence_are_preferred_to_its_mean() -> None:
+    divergence = panels_of(study())[3].series
+    assert not divergence["control"].of_children
+    assert set(divergence["control"].middle) == {0.5}
+    assert divergence["sm-r"].of_children
+    ends = [set(getattr(divergence["sm-r"], name)) for name in ("low", "middle", "high")]
+    assert ends == [{0.02}, {0.04}, {0.08}]
+
+
+def test_quartiles_are_known_where_the_greatest_divergence_is_not() -> None:
+    lines = [{"run": 0, "evaluations": 5, "divergence": None, "divergence_quantiles": [1.0, 2.0, 3.0, 4.0, None]}]
+    (panel,) = panels_of(study(method("control", [None], metrics=lines)))
+    assert panel.series["control"].middle.tolist() == [3.0]
+
+
+def test_no_divergence_at_all_has_no_logarithm() -> None:
+    (panel,) = panels_of(study(method("control", [None], metrics=[{"run": 0, "evaluations": 5, "divergence": 0.0}])))
+    assert not panel.log
+
+
+def test_sensitivities_are_those_of_the_end_and_medians_over_runs() -> None:
+    def line(run: int, evaluations: int, middle: float) -> dict[str, object]:
+        return {"run": run, "evaluations": evaluations, "sensitivity": {"dense": [0.0, middle, 2 * middle]}}
+
+    lines = [line(0, 10, 99.0), line(0, 20, 1.0), line(1, 10, 3.0), line(2, 30, 5.0)]
+    assert spread_of(method("sm-r", [None] * 3, metrics=lines)) == {"dense": (0.0, 3.0, 6.0)}
+
+
+def test_what_is_no_number_is_left_out() -> None:
+    useless = [math.nan, math.inf, None, "much", True, [1.0, 2.0], {}]
+    lines = [{"run": 0, "evaluations": 10, "odd": value, "divergence_quantiles": value} for value in useless]
+    lines += [{"run": 0, "evaluations": None, "better": 0.5}, {"evaluations": 10, "better": 0.5}, {}]
+    odd = method("control", [None], metrics=[*lines, {"run": 0, "sensitivity": {"dense": [1, None, 2], "x": 3}}])
+    assert panels_of(study(odd)) == ()
+    assert spread_of(odd) == {}
+
+
+def test_old_runs_without_the_new_keys_have_the_old_panels() -> None:
+    old = method("control", [None], metrics=logged(1))
+    assert [panel.key for panel in panels_of(study(old))] == ["better", "neutral", "broken", "divergence"]
+    assert spread_of(old) == {}
+    assert spread_of(method("control", [None], metrics=logged(1, **RICH)))
+
+
+def test_whole_numbers_too_large_for_a_float_are_left_out() -> None:
+    lines = [{"run": 0, "evaluations": 1, "best_fitness": 1.0, "own": own} for own in (10**400, 3)]
+    (panel,) = panels_of(study(method("control", [None], metrics=lines)))
+    assert panel.series["control"].middle.tolist() == [3.0]
+
+
+CELLS = np.array([[0.5, 0.5], [0.5, 1.5], [1.5, 0.5], [1.5, 1.5], [np.inf, np.inf]])
+NOBODY = -np.inf
+
+
+def kept(directory: Path, run: int, fitness: list[float], cells: np.ndarray = CELLS) -> None:
+    file = behavior_file(directory, run)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    last = np.array([[NOBODY] * len(fitness), fitness])
+    np.savez_compressed(
+        file, evaluations=[1, 2], behavior=np.zeros((2, 5, 2)), fitness=last, cells=cells, names=["x", "y"]
+    )
+
+
+def found(tmp_path: Path, *fitness: list[float]) -> Method:
+    for run, own in enumerate(fitness):
+        kept(tmp_path, run, own)
+    return replace(method("sm-g-so", [None] * len(fitness)), directory=tmp_path)
+
+
+def test_the_fullest_archive_is_read_without_places_that_have_no_cell(tmp_path: Path) -> None:
+    archive = archive_of(found(tmp_path, [1.0, NOBODY, NOBODY, NOBODY, NOBODY], [1.0, 4.0, NOBODY, 3.0, NOBODY]))
+    assert archive is not None
+    assert (archive.run, archive.names) == (1, ("x", "y"))
+    np.testing.assert_array_equal(archive.fitness, [1.0, 4.0, NOBODY, 3.0])
+    np.testing.assert_array_equal(archive.filled, [True, True, False, True])
+
+
+def test_a_raster_shows_each_cell_where_it_is() -> None:
+    archive = Archive(0, CELLS[:4], np.array([1.0, 4.0, NOBODY, 3.0]), ("x", "y"))
+    values, edges = archive.raster(4, 4)
+    np.testing.assert_array_equal(values[:2, :2], np.ones((2, 2)))  # the first row is the lowest
+    np.testing.assert_array_equal(values[2:, :2], np.full((2, 2), 4.0))
+    assert np.isnan(values[:2, 2:]).all()
+    np.testing.assert_array_equal(values[2:, 2:], np.full((2, 2), 3.0))
+    assert edges == (0.0, 2.0, 0.0, 2.0)
+
+
+def test_it_is_told_in_words_and_drawn(tmp_path: Path) -> None:
+    findings = examine(study(found(tmp_path, [1.0, 4.0, NOBODY, 3.0, NOBODY])))
+    assert "archive" in drawable(findings)
+    (line,) = in_words("archive", findings).lines
+    assert line == "sm-g-so, run 0: 3 of 4 cells filled (75%), fitness from 1 to 4, 3 in the median."
+    pytest.importorskip("matplotlib")
+    from tfsm.report.plots import draw
+
+    assert draw("archive", findings, format="png").startswith(b"\x89PNG")
+    assert b"75%" in draw("archive", findings, format="svg")
+
+
+def test_without_an_archive_there_is_nothing_to_draw_and_nothing_is_missed(tmp_path: Path) -> None:
+    findings = examine(study(method("control", [None])))
+    assert "archive" not in drawable(findings)
+    kept(tmp_path, 0, [1.0] * 5, np.zeros((5, 3)))  # three numbers make no map
+    assert archive_of(replace(method("control", [None]), directory=tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"cells": np.zeros((5, 2))},
+        {"cells": np.zeros((5, 2)), "fitness": np.zeros((2, 4)), "names": ["x", "y"]},
+        {"cells": np.zeros((5, 2)), "fitness": np.zeros(5), "names": ["x", "y"]},
+        {"cells": np.zeros((5, 2)), "fitness": np.zeros((2, 5)), "names": "x"},
+        {"cells": np.array([["a", "b"]] * 5), "fitness": np.zeros((2, 5)), "names": ["x", "y"]},
+        {"cells": np.zeros((5, 2)), "fitness": np.zeros((0, 5)), "names": ["x", "y"]},
+    ],
+    ids=["no fitness", "fewer fitnesses", "no intervals", "one name", "words", "no interval"],
+)
+def test_tables_that_do_not_go_together_are_told(tables: dict[str, Any], tmp_path: Path) -> None:
+    file = behavior_file(tmp_path, 0)
+    file.parent.mkdir()
+    np.savez(file, **tables)
+    with pytest.raises(TfsmError, match=r"run-000.npz: not what a run keeps of its populations"):
+        archive_of(replace(method("control", [None]), directory=tmp_path))
+
+
+def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+    file = behavior_file(tmp_path, 0)
+    file.parent.mkdir()
+    file.write_bytes(b"PK\x03\x04 torn")
+    with pytest.raises(TfsmError, match=r"run-000.npz: cannot be read"):
+        archive_of(replace(method("control", [None]), directory=tmp_path))
+    np.savez_compressed(file, cells=np.random.default_rng(0).normal(size=(50, 2)))
+    torn = bytearray(file.read_bytes())
+    torn[200:300] = bytes(100)  # within what is compressed, which is zlib's to complain about
+    file.write_bytes(torn)
+    with pytest.raises(TfsmError, match=r"run-000.npz: cells.npy: not an array"):
+        archive_of(replace(method("control", [None]), directory=tmp_path))

@@ -1,0 +1,195 @@
+"""The page is whole, safe and accessible, as far as can be seen without a browser."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from tests.report.cases import EVIL, RICH, logged, method, study
+from tests.report.outline import Node, outline
+from tfsm.report.findings import examine
+from tfsm.report.html import STYLE, inlined, page, variables
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    """A page of two studies, the second with names that do mischief where they can."""
+    evil = study(
+        method(EVIL, [900, None], metrics=logged(2, **RICH, **{"<b>odd</b>": 1.0}), status="<i>cut</i>"),
+        method("control", [100, 200], command=["tfsm", EVIL], versions={EVIL: EVIL}),
+    )
+    return page([examine(study(), at=500), examine(replace(evil, domain=f"maze {EVIL}"), at=500)])
+
+
+@pytest.fixture(scope="module")
+def whole(content: bytes) -> Node:
+    return outline(content)
+
+
+def named(whole: Node, id: str) -> Node:
+    (found,) = [node for node in whole.all() if node.attributes.get("id") == id]
+    return found
+
+
+def test_it_has_a_language_a_title_and_landmarks(whole: Node) -> None:
+    (html,) = whole.all("html")
+    assert html.attributes["lang"] == "en"
+    (title,), (heading,) = whole.all("title"), whole.all("h1")
+    assert title.text == heading.text == f"Report on parity and maze {EVIL}"
+    for tag in ("header", "nav", "main", "footer"):
+        assert len(whole.all(tag)) == 1
+    assert whole.all("nav")[0].attributes["aria-label"]
+    assert [node.attributes.get("name") for node in whole.all("meta")] == [None, None, "viewport", "color-scheme"]
+
+
+def test_headings_leave_out_no_level(whole: Node) -> None:
+    headings = [(int(node.tag[1]), node.text) for node in whole.all("h1", "h2", "h3", "h4")]
+    levels = [level for level, _ in headings]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    sections = ["What was run", "Results", "Comparisons", "Figures", "Diagnostics", "Settings"]
+    assert [text for level, text in headings if level == 3] == sections * 2
+
+
+def test_identifiers_are_unique_and_references_lead_somewhere(whole: Node, content: bytes) -> None:
+    ids = [node.attributes["id"] for node in whole.all() if "id" in node.attributes]
+    assert len(set(ids)) == len(ids)
+    referred = re.findall(r'url\(#([^)]+)\)|(?:xlink:)?href="#([^"]+)"', content.decode())
+    referred += [
+        (target, "")
+        for node in whole.all()
+        for name in ("aria-labelledby", "aria-describedby")
+        for target in node.attributes.get(name, "").split()
+    ]
+    assert len(referred) > 50
+    assert {one or other for one, other in referred} <= set(ids)
+
+
+def test_the_skip_link_comes_first(whole: Node) -> None:
+    first = whole.all("body")[0].children[0]
+    assert first.attributes["href"] == "#report"
+    assert named(whole, "report").tag == "main"
+
+
+def test_nothing_is_fetched_and_no_script_runs(whole: Node, content: bytes) -> None:
+    policy = next(n.attributes["content"] for n in whole.all("meta") if "http-equiv" in n.attributes)
+    assert policy.startswith("default-src 'none';")
+    assert "script-src" not in policy
+    assert not whole.all("script", "iframe", "object", "embed", "img", "form", "base")
+    for node in whole.all():
+        assert not [name for name in node.attributes if name.startswith("on") or name in ("src", "srcset")]
+        assert node.attributes.get("href", "#").startswith("#") or node.attributes["href"] == "data:,"
+        assert "url(" not in node.attributes.get("style", "").replace("url(#", "")
+    assert "url(" not in STYLE
+    assert "@import" not in STYLE
+    assert b"http://" not in content
+    assert b"https://" not in content
+
+
+def test_names_are_text_wherever_they_are(whole: Node, content: bytes) -> None:
+    assert b"<script" not in content
+    assert b"<b>odd" not in content
+    assert b"<i>cut" not in content
+    texts = [node.text for node in whole.all("th", "td", "dd", "dt", "code", "li", "h2")]
+    assert texts.count(EVIL) >= 6
+    assert any("<b>odd</b>" in text for text in texts)
+
+
+def test_tables_have_captions_and_headers_with_a_scope(whole: Node) -> None:
+    tables = whole.all("table")
+    assert len(tables) == 2 * 6
+    for table in tables:
+        assert len(table.all("caption")) == 1
+        assert table.all("caption")[0].text
+        assert {node.attributes["scope"] for node in table.all("th")} <= {"col", "row", "rowgroup"}
+        width = len(table.all("thead")[0].all("th"))
+        for row in (row for body in table.all("tbody") for row in body.all("tr")):
+            cells = row.all("th", "td")
+            assert sum(int(cell.attributes.get("colspan", 1)) for cell in cells) == width
+            assert cells[0].tag == "th"
+
+
+def test_tables_scroll_in_boxes_that_the_keyboard_reaches(whole: Node) -> None:
+    boxes = [node for node in whole.all("div") if "scroll" in node.attributes.get("class", "").split()]
+    assert len(boxes) == len(whole.all("table"))
+    for box in boxes:
+        assert box.attributes["tabindex"] == "0"
+        assert named(whole, box.attributes["aria-labelledby"]).text
+
+
+def test_figures_are_told_in_words_with_numbers(whole: Node) -> None:
+    drawings = whole.all("svg")
+    assert len(drawings) == 2 * 4 * 2, "two studies, four figures, for wide and narrow windows"
+    for drawing in drawings:
+        assert drawing.attributes["role"] == "img"
+        assert drawing.attributes["aria-label"]
+        told = named(whole, drawing.attributes["aria-describedby"]).text
+        assert len(re.findall(r"\d", told)) > 5
+    assert "control: 2 of 4 runs solved; 50% by 1,000" in named(whole, "study-1-figure-solved-words").text
+    assert "second 0.25 (0 to 30)" in named(whole, "study-1-figure-sensitivity-words").text
+
+
+def test_the_numbers_of_the_tables_are_there(whole: Node) -> None:
+    results = [node.text for node in named(whole, "study-1-results-table").all("td")]
+    assert {"2 of 4", "50% (15% to 85%)", "950 (interval unknown)"} <= set(results)
+    tests = [node.text for node in named(whole, "study-1-tests-table").all("td")]
+    assert {"0.0286", "significant", "not shown", "Barnard's exact"} <= set(tests)
+    assert named(whole, "study-1-tests-table").all("th")[6].text == "control against sm-r"
+
+
+def test_settings_that_differ_are_open_and_the_others_can_be_opened(whole: Node) -> None:
+    (closed,) = [node for node in whole.all("details") if node.all("table")[0].text.count("floor")][:1]
+    assert "open" not in closed.attributes
+    assert "differ" in named(whole, "study-1-differences-table").text
+    assert not [node for details in whole.all("details") for node in details.all() if node.tag == "svg"]
+
+
+def test_unfinished_and_scaled_runs_have_a_banner() -> None:
+    cut = examine(study(method("control", [10, 20], status="interrupted", runs=5, scale=0.25)))
+    banners = [node.text for node in outline(page([cut])).all("p") if node.attributes.get("class") == "banner"]
+    assert len(banners) == 2
+    assert "control (interrupted, 2 of 5 runs ended)" in banners[0]
+    assert "scale 0.25" in banners[1]
+
+
+def test_finished_runs_have_no_banner_and_one_method_no_comparison() -> None:
+    whole = outline(page([examine(study(method("control", [10, 20])))]))
+    assert not [node for node in whole.all() if node.attributes.get("class") == "banner"]
+    assert "nothing to compare" in whole.text
+    assert [node.text for node in whole.all("nav")[0].all("a")][:2] == ["What was run", "Results"]
+
+
+def test_one_run_a_side_is_not_called_significant() -> None:
+    text = outline(page([examine(study(method("a", [10]), method("b", [None])))])).all("body")[0].text
+    assert "significant" not in text
+    assert "needs two runs or more on each side" in text
+
+
+def test_old_runs_have_fewer_figures_and_the_page_says_so() -> None:
+    whole = outline(page([examine(study(method("control", [10, None], metrics=[])))]))
+    assert len(whole.all("svg")) == 2
+    assert "logged no sensitivities" in whole.text
+    assert "no run logged anything about its mutations" in whole.text
+
+
+def test_bytes_that_are_no_text_do_no_harm() -> None:
+    whole = outline(page([examine(study(method("lone \udcff surrogate\x00", [10, None])))]))
+    assert "lone \ufffd surrogate\ufffd" in whole.text
+
+
+def test_the_same_runs_give_the_same_page() -> None:
+    assert page([examine(study())]) == page([examine(study())])
+
+
+def test_every_colour_of_a_drawing_is_the_schemes(content: bytes) -> None:
+    for color, name in variables().items():
+        assert STYLE.count(f"--{name}:") == 2, "in the light scheme and in the dark one"
+        assert color.encode() not in content.split(b"</style>")[1]
+
+
+def test_what_is_no_drawing_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a drawing"):
+        inlined(b"<p>hello</p>", prefix="x", label="x", described_by="x")

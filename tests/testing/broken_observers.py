@@ -1,0 +1,89 @@
+"""Observers that are wrong in one thing each."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tests.testing.parts import Ears
+
+
+class Deaf:
+    """Hears nothing."""
+
+
+class Misheard(Ears):
+    """Expects something else to be told."""
+
+    def best(self, run: int, genome: Any) -> None:
+        self.ends.append(genome)
+
+
+class Certain(Ears):
+    """Takes every number for known."""
+
+    def interval(self, metrics: Any) -> None:
+        self.ends += [line["mean_fitness"] + 1 for line in metrics]
+
+
+class Impatient(Ears):
+    """Wants to have heard of a run before the end."""
+
+    def ended(self, status: str) -> None:
+        self.ends[0] = status
+
+
+class Homeless(Ears):
+    """Writes into the directory that may not be there."""
+
+    def started(self, experiment: Any) -> None:
+        (experiment.directory / "x").touch()
+
+
+class Mixing(Ears):
+    """Has one place for all experiments."""
+
+    place: ClassVar[list[Path]] = []
+
+    def started(self, experiment: Any) -> None:
+        self.place[:] = [experiment.directory] if experiment.directory else []
+
+    def interval(self, metrics: Any) -> None:
+        for place in self.place:
+            (place / "x").touch()
+
+
+class Meddling(Ears):
+    """Changes what it is given."""
+
+    def interval(self, metrics: Any) -> None:
+        for line in metrics:
+            line["best_fitness"] = -line["best_fitness"]
+
+
+class Secret(Ears):
+    """Draws from Python's global generator."""
+
+    def interval(self, metrics: Any) -> None:
+        self.ends.append(random.random())
+
+
+class Stuck(Ears):
+    """Holds what cannot be sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+
+class Raising(Ears):
+    """Fails in the middle of a real run only."""
+
+    def started(self, experiment: Any) -> None:
+        self.real = experiment.settings["domain"] != "parity"
+
+    def interval(self, metrics: Any) -> None:
+        if self.real:
+            raise RuntimeError("not like that")

@@ -1,0 +1,107 @@
+"""Parts whose options or fields are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from annotated_types import Ge
+from typing_extensions import Doc
+
+from tests.testing.parts import SizeOptions
+from tfsm.testing.check_runs import Noise
+
+
+class NoCall:
+    """Has no method."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nameless(Noise):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherDefault(Noise):
+    """Has another default than the one that is registered."""
+
+    size: int = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fussy(Noise):
+    """Raises for a size that its type allows."""
+
+    size: Annotated[int, Doc("how many")] = 3
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError("size must be positive")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vague(Noise):
+    """Has an option that takes anything."""
+
+    size: Annotated[Any, Doc("something")] = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contradicting(Noise):
+    """Has a default that it would refuse."""
+
+    size: Annotated[int, Ge(1), Doc("how many")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnexplainedOptions:
+    """Options without a word."""
+
+    size: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unexplained(UnexplainedOptions, Noise):
+    """Has an option that is not explained."""
+
+
+@dataclass(kw_only=True)
+class Changing:
+    """Can be changed."""
+
+    def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
+        return parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unhashable(Noise):
+    """Has a list."""
+
+    sizes: Any = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", [1])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Unequal(Noise):
+    """Is equal to itself only."""
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forgetful(SizeOptions, Noise):
+    """Loses its options on the way."""
+
+    def __reduce__(self) -> Any:
+        return Forgetful, ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stuck(Noise):
+    """Holds what cannot be sent."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle 'window' object")

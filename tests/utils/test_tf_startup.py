@@ -1,0 +1,56 @@
+"""Compiled code is kept between commands, and never stands in the way."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_run import QUICK, tfsm
+from tfsm.utils import tf_startup as compile_cache
+from tfsm.utils.tf_startup import FLAG, use_compile_cache
+
+
+def test_the_folder_is_told_to_tensorflow(tmp_path: Path) -> None:
+    environ = {"XDG_CACHE_HOME": str(tmp_path), "TF_XLA_FLAGS": "--other=1"}
+    folder = use_compile_cache(environ)
+    assert folder is not None
+    assert folder.parent == tmp_path / "tfsm" / "xla"
+    assert environ["TF_XLA_FLAGS"] == f"--other=1 {FLAG}={folder}"
+
+
+@pytest.mark.parametrize(
+    "given", [{"TFSM_COMPILE_CACHE": "off"}, {"TF_XLA_FLAGS": f"{FLAG}=/mine"}, {"TFSM_COMPILE_CACHE": "/proc/nowhere"}]
+)
+def test_the_user_may_switch_it_off_and_a_bad_place_is_no_error(given: dict[str, str]) -> None:
+    environ = dict(given)
+    assert use_compile_cache(environ) is None
+    assert environ == given
+
+
+def test_what_was_not_used_for_longest_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_cache, "LARGEST", 25)
+    folder = use_compile_cache({"TFSM_COMPILE_CACHE": str(tmp_path)})
+    assert folder is not None
+    for age, name in enumerate(("newest", "older", "oldest")):
+        (folder / name).write_bytes(b"0123456789")
+        os.utime(folder / name, (1e9 - age, 1e9))
+    use_compile_cache({"TFSM_COMPILE_CACHE": str(tmp_path)})
+    assert sorted(file.name for file in folder.iterdir()) == ["newest", "older"]
+
+
+@pytest.mark.slow
+def test_a_second_run_finds_what_the_first_compiled_and_goes_the_same_way(tmp_path: Path) -> None:
+    import json
+
+    cache = str(tmp_path / "cache")
+    summaries, kept = [], []
+    for _ in range(2):
+        done = tfsm(*QUICK, "--json", "--quiet", cwd=tmp_path, TFSM_COMPILE_CACHE=cache, TF_XLA_FLAGS="")
+        assert done.returncode == 0, done.stderr
+        summaries.append(json.loads(done.stdout)["runs"][0]["best_fitness"])
+        kept.append({file.name for file in Path(cache).rglob("*.pb")})
+    assert kept[0], "something was kept"
+    assert kept[0] == kept[1], "nothing had to be compiled again"
+    assert summaries[0] == summaries[1]
