@@ -101,15 +101,15 @@ def children(quick: bool) -> list[dict[str, Any]]:
 
 def driver(counts: Sequence[int] = (1, 8, 32)) -> list[dict[str, Any]]:
     """Measure what a driver does for one child, when nobody needs any time to make it: its limit, without messages."""
-    from tfsm.evolution.async_loop import Steady
-    from tfsm.evolution.async_worker import Bred
+    from tfsm.evolution.async_loop import AsyncLoop
+    from tfsm.evolution.async_worker import ChildResult
 
     found = []
     for runs in counts:
         flags = {"runs": runs, "population": 10, "evaluations": 10_000, "log_every": 100_000}
         prepared, nursery = _prepared(Sleeping(), "control", flags)
         engine = prepared.engine()
-        steady = Steady(engine, seed=0, runs=runs, evaluations=10_000, log_every=100_000)
+        steady = AsyncLoop(engine, seed=0, runs=runs, evaluations=10_000, log_every=100_000)
         like = nursery.make(steady.orders(1)[0])
         steady.settle(like)
         blank = dict.fromkeys(engine.diagnostics, 0.0)
@@ -118,7 +118,7 @@ def driver(counts: Sequence[int] = (1, 8, 32)) -> list[dict[str, Any]]:
             orders = steady.orders(runs)
             if made <= 0:  # the first individuals, and what compiles
                 began = time.perf_counter()
-            steady.settle(*(Bred(order.run, order.number, like.genome, like.found, blank) for order in orders))
+            steady.settle(*(ChildResult(order.run, order.number, like.genome, like.found, blank) for order in orders))
             made += len(orders)
         found.append({"runs": runs, "seconds": (time.perf_counter() - began) / made})
         print(found[-1], flush=True)
@@ -129,9 +129,9 @@ def first_person() -> dict[str, float]:
     """Measure an evaluation of the first-person maze as a worker makes it, with one thread, and what is sent for it."""
     flags = {"runs": 1, "population": 5, "evaluations": 25}
     prepared, nursery = _prepared("first-person-maze", "sm-g-sum", flags)
-    from tfsm.evolution.async_loop import Steady
+    from tfsm.evolution.async_loop import AsyncLoop
 
-    steady = Steady(prepared.engine(), seed=0, runs=1, evaluations=25, log_every=1_000)
+    steady = AsyncLoop(prepared.engine(), seed=0, runs=1, evaluations=25, log_every=1_000)
     made, driven, sent, returned = [], [], [], []
     while not steady.ended:
         began = time.perf_counter()
@@ -154,7 +154,7 @@ def first_person() -> dict[str, float]:
 
 
 def _prepared(domain: Any, mutation: str, flags: dict[str, Any]) -> tuple[Any, Any]:
-    from tfsm.evolution.async_worker import Nursery
+    from tfsm.evolution.async_worker import ChildWorker
     from tfsm.plugins import load_plugins
     from tfsm.runs.build import prepare, without_reuse
     from tfsm.settings import resolve
@@ -165,7 +165,7 @@ def _prepared(domain: Any, mutation: str, flags: dict[str, Any]) -> tuple[Any, A
     sets = ["size=3", "intensity=0.01"] if mutation == "control" else []
     resolved = resolve(plugins, domain=domain, mutation=mutation, overrides=flags, sets=sets)
     prepared = prepare(plugins, without_reuse(resolved.settings))
-    return prepared, Nursery(prepared.breeder())
+    return prepared, ChildWorker(prepared.breeder())
 
 
 def _with_one_thread(part: str, *flags: str) -> Any:

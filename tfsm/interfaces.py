@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Admission",
+    "Candidate",
     "Child",
     "Choice",
     "Domain",
     "Evaluation",
-    "Filed",
     "Film",
-    "Filmed",
-    "Mapped",
     "Mutation",
     "Nest",
-    "Newcomer",
     "Population",
-    "Reusable",
-    "Scored",
     "Selection",
-    "Surroundings",
-    "Surveying",
+    "SelectionContext",
+    "StatefulSelection",
+    "SupportsBehaviorMap",
+    "SupportsFiles",
+    "SupportsFilm",
+    "SupportsPerformance",
+    "SupportsReuse",
     "Tensor",
 ]
 
@@ -100,7 +100,7 @@ class Mutation(Protocol):
 
 
 @runtime_checkable
-class Reusable(Mutation, Protocol):
+class SupportsReuse(Mutation, Protocol):
     """An operator that divides noise by a sensitivity, which the engine may keep for a parent's next child."""
 
     def reusable(self, network: Network, available: int) -> bool:
@@ -158,7 +158,7 @@ class Film(Protocol):
 
 
 @runtime_checkable
-class Filmed(Domain, Protocol):
+class SupportsFilm(Domain, Protocol):
     """A domain that can be looked at."""
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
@@ -167,7 +167,7 @@ class Filmed(Domain, Protocol):
 
 
 @runtime_checkable
-class Mapped(Domain, Protocol):
+class SupportsBehaviorMap(Domain, Protocol):
     """A domain whose behavior is worth keeping, because it can be drawn."""
 
     behavior_names: ClassVar[tuple[str, ...]]
@@ -179,7 +179,7 @@ class Mapped(Domain, Protocol):
 
 
 @runtime_checkable
-class Filed(Domain, Protocol):
+class SupportsFiles(Domain, Protocol):
     """A domain some of whose options name files, which are kept with a run."""
 
     def files(self) -> Mapping[str, Path]:
@@ -188,7 +188,7 @@ class Filed(Domain, Protocol):
 
 
 @runtime_checkable
-class Scored(Domain, Protocol):
+class SupportsPerformance(Domain, Protocol):
     """A domain with a number that says in its own terms how well somebody did, where fitness is meant for selection."""
 
     performance_name: ClassVar[str]
@@ -227,7 +227,7 @@ class Population(NamedTuple):
     """What the scheme remembers: tensors `[B, ...]`."""
 
 
-class Newcomer(NamedTuple):
+class Candidate(NamedTuple):
     """Somebody who was just evaluated, in each of `B` populations."""
 
     fitness: Tensor
@@ -251,7 +251,7 @@ class Admission(NamedTuple):
     """What the scheme remembers from now on."""
 
 
-class Surroundings(NamedTuple):
+class SelectionContext(NamedTuple):
     """What a scheme is told before the runs."""
 
     domain: str
@@ -267,13 +267,13 @@ class Surroundings(NamedTuple):
 
 
 @runtime_checkable
-class Surveying(Protocol):
+class StatefulSelection(Protocol):
     """A selection scheme that looks at more than fitness, or remembers; always for `B` populations at once."""
 
     needs: ClassVar[tuple[str, ...]]
     """What is to be kept of individuals for it to see: `behavior`, `cases`."""
 
-    def memory(self, surroundings: Surroundings) -> Nest:
+    def memory(self, surroundings: SelectionContext) -> Nest:
         """Return what one run's memory is at first: tensors without an axis for runs; or say why it cannot work."""
         ...
 
@@ -281,6 +281,6 @@ class Surveying(Protocol):
         """Choose the parent, and a place for the child, with seeds `[B, 2]`."""
         ...
 
-    def admit(self, population: Population, newcomer: Newcomer, seed: Tensor) -> Admission:
+    def admit(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
         """Let a child in or not, and remember what is worth it."""
         ...

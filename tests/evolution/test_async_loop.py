@@ -18,8 +18,8 @@ from tests.helpers.domains import HostTarget, Target
 from tests.helpers.engines import Recorder, evolve, make_engine
 from tests.helpers.steady import drive, nursery_of
 from tfsm.errors import TfsmError
-from tfsm.evolution.async_loop import Ledger, Steady
-from tfsm.evolution.async_worker import Bred, Nursery, Order
+from tfsm.evolution.async_loop import AsyncLoop, InFlightTracker
+from tfsm.evolution.async_worker import ChildRequest, ChildResult, ChildWorker
 from tfsm.evolution.checkpoint import Apart, Saved, packed, unpacked
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.event_log import Event, parse_events
@@ -30,7 +30,7 @@ from tfsm.kernels.random import fold, root_seed, split
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import build_part
-from tfsm.runs.observers import Once
+from tfsm.runs.observers import DeduplicatingObserver
 from tfsm_plugins.mutations.crossover import SafeCrossover
 from tfsm_plugins.mutations.gaussian import Control
 from tfsm_plugins.mutations.gradient import SafeMutationSum
@@ -75,7 +75,7 @@ class Books:
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 8), MOVES)
 def test_the_books_agree(runs: int, beginners: int, more: int, moves: list[tuple[str, int]]) -> None:
     budget = beginners + more
-    ledger, books = Ledger(range(runs), beginners=beginners, budget=budget), Books(runs, beginners, budget)
+    ledger, books = InFlightTracker(range(runs), beginners=beginners, budget=budget), Books(runs, beginners, budget)
     stale: dict[int, list[int]] = {run: [] for run in range(runs)}
     for move, which in moves:
         away = [(run, number) for run in range(runs) for number in books.away(run)]
@@ -98,7 +98,7 @@ def test_the_books_agree(runs: int, beginners: int, more: int, moves: list[tuple
             books.ended.add(which)
         elif move == "save":
             kept = {run: (ledger.accounts[run].settled, ledger.apart(run)) for run in ledger.going}
-            ledger = Ledger(range(runs), beginners=beginners, budget=budget)
+            ledger = InFlightTracker(range(runs), beginners=beginners, budget=budget)
             for run in range(runs):
                 if run in kept:
                     ledger.restore(run, *kept[run])
@@ -121,7 +121,7 @@ def test_the_books_agree(runs: int, beginners: int, more: int, moves: list[tuple
     [(7, 0, "no such run"), (1, 0, "it has ended"), (0, 5, "next number of this run is 2"), (0, 2, "only 1 of this")],
 )
 def test_what_cannot_be_is_said(run: int, number: int, why: str) -> None:
-    ledger = Ledger(range(2), beginners=2, budget=9)
+    ledger = InFlightTracker(range(2), beginners=2, budget=9)
     ledger.hand_out(0, 0)
     ledger.hand_out(0, 1)
     ledger.settle(0, 1)
@@ -132,7 +132,7 @@ def test_what_cannot_be_is_said(run: int, number: int, why: str) -> None:
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 4))
 def test_a_lesser_budget_is_spent_too(moves: list[int], more: int) -> None:
-    ledger = Ledger(range(1), beginners=2, budget=20)
+    ledger = InFlightTracker(range(1), beginners=2, budget=20)
     for move in moves:
         account, chosen = ledger.accounts[0], ledger.next()
         if move % 2 and chosen is not None:
@@ -140,7 +140,7 @@ def test_a_lesser_budget_is_spent_too(moves: list[int], more: int) -> None:
         elif account.away:
             ledger.settle(0, sorted(account.away)[move % len(account.away)])
     settled, kept = ledger.accounts[0].settled, ledger.apart(0)
-    ledger = Ledger(range(1), beginners=2, budget=settled + 1 + more)
+    ledger = InFlightTracker(range(1), beginners=2, budget=settled + 1 + more)
     ledger.restore(0, settled, kept)
     while ledger.accounts[0].settled < settled + 1 + more:
         chosen = ledger.next()
@@ -151,7 +151,7 @@ def test_a_lesser_budget_is_spent_too(moves: list[int], more: int) -> None:
 
 
 def test_failures_of_an_interval_are_counted() -> None:
-    ledger = Ledger(range(1), beginners=1, budget=9)
+    ledger = InFlightTracker(range(1), beginners=1, budget=9)
     for number in range(3):
         ledger.hand_out(0, number)
         ledger.settle(0, number, failed=number != 1)
@@ -240,14 +240,14 @@ def engine() -> Engine:
 
 
 @pytest.fixture(scope="module")
-def nursery(engine: Engine) -> Nursery:
+def nursery(engine: Engine) -> ChildWorker:
     return nursery_of(engine)
 
 
-def begun(engine: Engine, nursery: Nursery, **more: Any) -> tuple[Steady, Recorder, list[Event]]:
+def begun(engine: Engine, nursery: ChildWorker, **more: Any) -> tuple[AsyncLoop, Recorder, list[Event]]:
     """Return a driver whose first individuals are all settled."""
     recorder, events = Recorder(), list[Event]()
-    steady = Steady(engine, observers=[recorder], events=events.append, **SIZES | more)
+    steady = AsyncLoop(engine, observers=[recorder], events=events.append, **SIZES | more)
     orders = steady.orders(99)
     assert [(order.run, order.number) for order in orders] == [(i % 2, i // 2) for i in range(8)]
     assert steady.orders(1) == [], "children only once all first individuals are settled"
@@ -255,7 +255,7 @@ def begun(engine: Engine, nursery: Nursery, **more: Any) -> tuple[Steady, Record
     return steady, recorder, events
 
 
-def test_orders_are_spread_and_never_beyond_the_budget(engine: Engine, nursery: Nursery) -> None:
+def test_orders_are_spread_and_never_beyond_the_budget(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery)
     orders = steady.orders(3)
     assert [(order.run, order.number) for order in orders] == [(0, 4), (1, 4), (0, 5)]
@@ -266,8 +266,8 @@ def test_orders_are_spread_and_never_beyond_the_budget(engine: Engine, nursery: 
     assert steady.orders(1) == []
 
 
-def test_first_individuals_and_children_may_arrive_together(engine: Engine, nursery: Nursery) -> None:
-    steady = Steady(engine, **SIZES)
+def test_first_individuals_and_children_may_arrive_together(engine: Engine, nursery: ChildWorker) -> None:
+    steady = AsyncLoop(engine, **SIZES)
     *most, last = map(nursery.make, steady.orders(99))
     steady.settle(*most)
     (order,) = steady.orders(1)
@@ -280,14 +280,14 @@ def test_first_individuals_and_children_may_arrive_together(engine: Engine, nurs
     assert child.genome.tolist() in engine.state.genomes.numpy()[0].tolist()
 
 
-def test_the_first_interval_has_children_as_in_lock_step(engine: Engine, nursery: Nursery) -> None:
+def test_the_first_interval_has_children_as_in_lock_step(engine: Engine, nursery: ChildWorker) -> None:
     steady, heard, _ = begun(engine, nursery, log_every=2)
     assert heard.metrics == []
     steady.settle(*map(nursery.make, steady.orders(3)))
     assert [(line["run"], line["evaluations"]) for line in heard.metrics] == [(0, 6)]
 
 
-def test_an_order_is_plain_arrays(engine: Engine, nursery: Nursery) -> None:
+def test_an_order_is_plain_arrays(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery)
     (order,) = steady.orders(1)
     content = pickle.dumps((order, nursery.make(order)))
@@ -300,7 +300,7 @@ def test_an_order_is_plain_arrays(engine: Engine, nursery: Nursery) -> None:
     assert order.mate is None
 
 
-def test_whoever_was_settled_is_settled_once(engine: Engine, nursery: Nursery) -> None:
+def test_whoever_was_settled_is_settled_once(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, events = begun(engine, nursery)
     (order,) = steady.orders(1)
     bred = nursery.make(order)
@@ -316,7 +316,7 @@ def test_children_of_a_run_that_has_ended_are_dropped() -> None:
     nursery = nursery_of(engine)
     steady, heard, events = begun(engine, nursery)
     first, *others = (nursery.make(order) for order in steady.orders(4) if order.run == 0)
-    solved = Bred(0, first.number, first.genome, (first.found[0], np.bool_(True), *first.found[2:]))
+    solved = ChildResult(0, first.number, first.genome, (first.found[0], np.bool_(True), *first.found[2:]))
     steady.settle(solved, *others)
     assert heard.events[-2:] == ["solved 0 at 5", "finished 0 at 5"]
     before = engine.state.genomes.numpy()
@@ -327,7 +327,7 @@ def test_children_of_a_run_that_has_ended_are_dropped() -> None:
     assert not steady.ended
 
 
-def test_an_interruption_ends_everything_and_can_be_replayed(engine: Engine, nursery: Nursery) -> None:
+def test_an_interruption_ends_everything_and_can_be_replayed(engine: Engine, nursery: ChildWorker) -> None:
     steady, heard, events = begun(engine, nursery)
     orders = steady.orders(5)
     steady.settle(nursery.make(orders[4]), nursery.make(orders[1]))
@@ -342,7 +342,7 @@ def test_an_interruption_ends_everything_and_can_be_replayed(engine: Engine, nur
     assert engine.state.evaluations.numpy().tolist() == [5, 5]
     champions = [result.champion.tobytes() for result in steady.results]
     again, told = Recorder(), list[Event]()
-    replay = Steady(engine, observers=[again], events=told.append, replay=events, **SIZES)
+    replay = AsyncLoop(engine, observers=[again], events=told.append, replay=events, **SIZES)
     while not replay.replayed:
         replay.settle(*map(nursery.make, replay.orders(2)))
     replay.finish_early()
@@ -351,12 +351,12 @@ def test_an_interruption_ends_everything_and_can_be_replayed(engine: Engine, nur
     assert [result.champion.tobytes() for result in replay.results] == champions
 
 
-def test_after_a_replay_whoever_never_came_back_is_handed_out_again(engine: Engine, nursery: Nursery) -> None:
+def test_after_a_replay_whoever_never_came_back_is_handed_out_again(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, events = begun(engine, nursery)
     orders = steady.orders(5)
     steady.settle(nursery.make(orders[3]))
     told: list[Event] = []
-    replay = Steady(engine, events=told.append, replay=events, **SIZES)
+    replay = AsyncLoop(engine, events=told.append, replay=events, **SIZES)
     while not replay.replayed:
         replay.settle(*map(nursery.make, replay.orders(2)))
     assert told == events
@@ -365,22 +365,22 @@ def test_after_a_replay_whoever_never_came_back_is_handed_out_again(engine: Engi
 
 
 def test_an_interruption_before_anybody_arrives_is_survived(engine: Engine) -> None:
-    steady = Steady(engine, **SIZES)
+    steady = AsyncLoop(engine, **SIZES)
     steady.orders(3)
     steady.finish_early()
     assert [(result.evaluations, result.best_fitness) for result in steady.results] == [(0, float("-inf"))] * 2
 
 
-def test_a_failure_stops_everything_unless_told_otherwise(engine: Engine, nursery: Nursery) -> None:
+def test_a_failure_stops_everything_unless_told_otherwise(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery)
     (order,) = steady.orders(1)
     with pytest.raises(TfsmError, match="run 0: individual 4 could not be made: its worker died"):
         steady.failed(order, "its worker died")
 
 
-def test_whoever_failed_counts_as_broken(engine: Engine, nursery: Nursery) -> None:
+def test_whoever_failed_counts_as_broken(engine: Engine, nursery: ChildWorker) -> None:
     heard, events = Recorder(), list[Event]()
-    steady = Steady(engine, observers=[heard], events=events.append, failures="broken", **SIZES)
+    steady = AsyncLoop(engine, observers=[heard], events=events.append, failures="broken", **SIZES)
     number = 0
     while not steady.ended:
         for order in reversed(steady.orders(3)):
@@ -398,9 +398,9 @@ def test_whoever_failed_counts_as_broken(engine: Engine, nursery: Nursery) -> No
     assert not np.isfinite(fitness[(genomes == 0).all(axis=-1)]).any()
     assert np.isfinite(fitness).any(axis=1).all()
     kept = {name: table.numpy().tobytes() for name, table in engine.state.tables().items()}
-    made: list[Order] = []
+    made: list[ChildRequest] = []
 
-    def make(order: Order) -> Bred:
+    def make(order: ChildRequest) -> ChildResult:
         made.append(order)
         return nursery.make(order)
 
@@ -410,7 +410,7 @@ def test_whoever_failed_counts_as_broken(engine: Engine, nursery: Nursery) -> No
     assert {name: table.numpy().tobytes() for name, table in engine.state.tables().items()} == kept
 
 
-def test_a_failure_says_nothing_about_intensities(engine: Engine, nursery: Nursery) -> None:
+def test_a_failure_says_nothing_about_intensities(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery, failures="broken")
     before = engine.state.control.numpy().tolist()
     orders = steady.orders(2)
@@ -420,9 +420,9 @@ def test_a_failure_says_nothing_about_intensities(engine: Engine, nursery: Nurse
     assert engine.state.control.numpy()[1] != before[1]
 
 
-def test_what_could_be_made_once_must_be_made_again(engine: Engine, nursery: Nursery) -> None:
+def test_what_could_be_made_once_must_be_made_again(engine: Engine, nursery: ChildWorker) -> None:
     _, _, events = begun(engine, nursery)
-    replay = Steady(engine, replay=events, failures="broken", **SIZES)
+    replay = AsyncLoop(engine, replay=events, failures="broken", **SIZES)
     with pytest.raises(TfsmError, match="it could be when the log was written"):
         replay.failed(replay.orders(1)[0], "out of luck")
 
@@ -438,7 +438,7 @@ def test_what_could_be_made_once_must_be_made_again(engine: Engine, nursery: Nur
 )
 def test_a_log_of_something_else_is_told(engine: Engine, log: str, why: str) -> None:
     with pytest.raises(TfsmError, match=why):
-        Steady(engine, replay=parse_events(log.replace(",", "\n") + "\n"), **SIZES).orders(9)
+        AsyncLoop(engine, replay=parse_events(log.replace(",", "\n") + "\n"), **SIZES).orders(9)
 
 
 def test_no_healthy_network_at_all_is_an_error() -> None:
@@ -449,13 +449,13 @@ def test_no_healthy_network_at_all_is_an_error() -> None:
 
 def test_what_cannot_be_is_said_steady_driver(engine: Engine) -> None:
     with pytest.raises(TfsmError, match="there is room for 2 of the 3 runs"):
-        Steady(engine, **SIZES | {"runs": 3})
+        AsyncLoop(engine, **SIZES | {"runs": 3})
     with pytest.raises(TfsmError, match="the runs 2 to 3 were saved, and 0 to 1 are to go on"):
-        Steady(engine, saved=[Saved(2, 2, 0)], **SIZES)
+        AsyncLoop(engine, saved=[Saved(2, 2, 0)], **SIZES)
     with pytest.raises(TfsmError, match="not from a checkpoint"):
-        Steady(engine, saved=[Saved(0, 2, 0)], replay=[Event(">", 0, 0)], **SIZES)
+        AsyncLoop(engine, saved=[Saved(0, 2, 0)], replay=[Event(">", 0, 0)], **SIZES)
     with pytest.raises(TfsmError, match=r"set engine\.reuse=false"):
-        Steady(make_engine(mutation=SafeMutationSum()), **SIZES)
+        AsyncLoop(make_engine(mutation=SafeMutationSum()), **SIZES)
 
 
 class Keeper:
@@ -473,36 +473,36 @@ class Keeper:
         self.content = self.content or packed(saved, {})
 
 
-def test_what_was_left_in_lock_step_goes_on_one_by_one(engine: Engine, nursery: Nursery) -> None:
+def test_what_was_left_in_lock_step_goes_on_one_by_one(engine: Engine, nursery: ChildWorker) -> None:
     keeper = Keeper()
     expected = Loop(engine, checkpoints=keeper, **SIZES).run()
     saved, _ = unpacked(keeper.content)
     assert saved.spent == 10
-    steady = Steady(engine, saved=[saved], **SIZES)
+    steady = AsyncLoop(engine, saved=[saved], **SIZES)
     drive(engine, nursery.make, steady=steady)
     for before, after in zip(expected, sorted(steady.results, key=lambda result: result.run), strict=True):
         assert before.summary() == after.summary()
         assert before.champion.tobytes() == after.champion.tobytes()
 
 
-def test_what_was_left_out_of_step_does_not_go_on_in_lock_step(engine: Engine, nursery: Nursery) -> None:
+def test_what_was_left_out_of_step_does_not_go_on_in_lock_step(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery)
     with pytest.raises(TfsmError, match="cannot go on in lock step"):
         Loop(engine, saved=[steady.saved()], **SIZES)
 
 
-def test_a_run_that_has_spent_its_budget_ends_when_it_goes_on(engine: Engine, nursery: Nursery) -> None:
+def test_a_run_that_has_spent_its_budget_ends_when_it_goes_on(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery)
     steady.settle(*map(nursery.make, steady.orders(4)))
     saved, _ = unpacked(packed(steady.saved(), {}))
-    steady = Steady(engine, saved=[saved], **SIZES | {"evaluations": 6})
+    steady = AsyncLoop(engine, saved=[saved], **SIZES | {"evaluations": 6})
     assert steady.ended
     assert [result.evaluations for result in steady.results] == [6, 6]
 
 
 @pytest.mark.parametrize("shorter", [3, 4, 13, 16])
 def test_whoever_has_spent_his_evaluations_goes_on_with_more_as_if_he_never_had(
-    engine: Engine, nursery: Nursery, shorter: int
+    engine: Engine, nursery: ChildWorker, shorter: int
 ) -> None:
     whole, expected, _ = drive(engine, nursery.make, **SIZES)
     steady, told, _ = drive(engine, nursery.make, **SIZES | {"evaluations": shorter})
@@ -510,7 +510,7 @@ def test_whoever_has_spent_his_evaluations_goes_on_with_more_as_if_he_never_had(
     saved, _ = unpacked(packed(steady.saved(), {}))
     assert saved.going == [0, 1]
     heard = Recorder()
-    longer = Steady(engine, saved=[saved], observers=[heard], **SIZES)
+    longer = AsyncLoop(engine, saved=[saved], observers=[heard], **SIZES)
     drive(engine, nursery.make, steady=longer)
     assert outcomes(longer) == outcomes(whole)
     lines = [line for line in told.metrics if line["evaluations"] % 8 == 0] + heard.metrics
@@ -534,29 +534,29 @@ def test_a_run_whose_end_was_not_told_ends_when_it_goes_on() -> None:
     child = nursery.make(order)
     steady._reporter._observers = [Full()]
     with pytest.raises(TfsmError, match="no room"):
-        steady.settle(Bred(0, child.number, child.genome, (child.found[0], np.bool_(True), *child.found[2:])))
+        steady.settle(ChildResult(0, child.number, child.genome, (child.found[0], np.bool_(True), *child.found[2:])))
     saved, _ = unpacked(packed(steady.saved(), {}))
-    gone_on = Steady(engine, saved=[saved], **SIZES)
+    gone_on = AsyncLoop(engine, saved=[saved], **SIZES)
     assert [(result.run, result.solved, result.evaluations) for result in gone_on.results] == [(0, True, 5)]
 
 
-def outcomes(steady: Steady) -> list[Any]:
+def outcomes(steady: AsyncLoop) -> list[Any]:
     ended = sorted(steady.results, key=lambda result: result.run)
     return [(result.summary(), result.champion.tobytes()) for result in ended]
 
 
-def test_runs_of_which_nothing_was_kept_begin_among_others_that_go_on(engine: Engine, nursery: Nursery) -> None:
+def test_runs_of_which_nothing_was_kept_begin_among_others_that_go_on(engine: Engine, nursery: ChildWorker) -> None:
     whole, _, _ = drive(engine, nursery.make, **SIZES)
     steady, _, _ = begun(engine, nursery)
     steady.settle(*map(nursery.make, steady.orders(2)))
     saved, _ = unpacked(packed(steady.saved(), {}))
     for part in (range(1), range(1, 2)):
-        gone_on = Steady(engine, saved=[saved.part(part)], **SIZES)
+        gone_on = AsyncLoop(engine, saved=[saved.part(part)], **SIZES)
         drive(engine, nursery.make, steady=gone_on)
         assert outcomes(gone_on) == outcomes(whole)
 
 
-def test_nothing_is_traced_twice(engine: Engine, nursery: Nursery) -> None:
+def test_nothing_is_traced_twice(engine: Engine, nursery: ChildWorker) -> None:
     for _ in range(2):
         drive(engine, nursery.make, at_once=3, pick=lambda there: there - 1, **SIZES)
     assert engine.match.traces == 1
@@ -573,7 +573,7 @@ class Place:
     """An engine, and somebody who makes its children, for many tests."""
 
     engine: Engine
-    nursery: Nursery
+    nursery: ChildWorker
 
     def drive(self, at_once: int, order: int | Callable[[int], int], **more: Any) -> Outcome:
         pick = random.Random(order).randrange if isinstance(order, int) else order
@@ -594,7 +594,7 @@ class Outcome:
     events: list[Event] = field(repr=False)
 
     @classmethod
-    def of(cls, steady: Steady, heard: Recorder, events: list[Event], engine: Engine) -> Outcome:
+    def of(cls, steady: AsyncLoop, heard: Recorder, events: list[Event], engine: Engine) -> Outcome:
         champions = {result.run: result.champion.tobytes() for result in steady.results}
         tables = {name: table.numpy().tobytes() for name, table in engine.state.tables().items()}
         return cls(heard.metrics, heard.events, champions, tables, events)
@@ -680,7 +680,7 @@ def test_staleness_is_how_many_others_were_settled_meanwhile(endless: Place) -> 
 def test_several_at_once_are_settled_as_if_one_by_one(place: Place) -> None:
     expected = place.drive(6, 4)
     again, heard, events = Replayed(expected.events), Recorder(), list[Event]()
-    steady = Steady(place.engine, seed=0, observers=[heard], events=events.append, **SIZES_STEADY_MANY)
+    steady = AsyncLoop(place.engine, seed=0, observers=[heard], events=events.append, **SIZES_STEADY_MANY)
     for handed, settled in again.rounds():
         orders = steady.orders(len(handed))
         assert [(order.run, order.number) for order in orders] == handed
@@ -694,7 +694,7 @@ class Replayed:
     """A log as rounds: who is handed out at once, then who is settled at once."""
 
     def __init__(self, events: list[Event]) -> None:
-        self.events, self.made = events, dict[tuple[int, int], Bred]()
+        self.events, self.made = events, dict[tuple[int, int], ChildResult]()
 
     def rounds(self) -> Iterator[tuple[list[tuple[int, int]], list[tuple[int, int]]]]:
         handed: list[tuple[int, int]] = []
@@ -733,9 +733,9 @@ def test_a_checkpoint_at_any_moment_gives_a_log_that_can_be_replayed(
     place: Place, at_once: int, order: int, moment: int, later: int
 ) -> None:
     heard, events, chance = Recorder(), list[Event](), random.Random(order)
-    once = Once(heard)  # whoever has spent his evaluations says so again when he goes on
-    steady = Steady(place.engine, seed=0, observers=[once], events=events.append, **SIZES_STEADY_MANY)
-    away: list[Order] = []
+    once = DeduplicatingObserver(heard)  # whoever has spent his evaluations says so again when he goes on
+    steady = AsyncLoop(place.engine, seed=0, observers=[once], events=events.append, **SIZES_STEADY_MANY)
+    away: list[ChildRequest] = []
     for _ in range(moment):
         if steady.ended:
             break
@@ -747,7 +747,9 @@ def test_a_checkpoint_at_any_moment_gives_a_log_that_can_be_replayed(
     place.engine.reset(0)  # nothing is left of it but the file
     saved, _ = unpacked(content)
     assert saved.events == len(events)
-    gone_on = Steady(place.engine, seed=0, observers=[once], events=events.append, saved=[saved], **SIZES_STEADY_MANY)
+    gone_on = AsyncLoop(
+        place.engine, seed=0, observers=[once], events=events.append, saved=[saved], **SIZES_STEADY_MANY
+    )
     drive(place.engine, place.nursery.make, at_once=later, pick=chance.randrange, steady=gone_on)
     assert gone_on.events == len(events)
     whole = Outcome.of(gone_on, heard, events, place.engine)

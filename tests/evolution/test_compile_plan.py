@@ -8,7 +8,7 @@ import keras
 import pytest
 
 from tfsm.evolution.compile_plan import Plan, make_plan
-from tfsm.evolution.lockstep_loop import Pace
+from tfsm.evolution.lockstep_loop import StepScheduler
 from tfsm.models.network import Network
 
 LAYERS = keras.layers
@@ -81,7 +81,7 @@ def test_widths_halve_down_to_the_least() -> None:
 
 
 def test_a_narrower_batch_must_pay_for_its_compilation() -> None:
-    pace = Pace((20, 10, 5))
+    pace = StepScheduler((20, 10, 5))
     assert pace.width(20, 0, 1000) == 20
     pace.learn((False, 20), 1, 5.0)  # compiling
     pace.learn((False, 20), 10, 0.01)  # a millisecond a step
@@ -92,7 +92,7 @@ def test_a_narrower_batch_must_pay_for_its_compilation() -> None:
 
 
 def test_first_calls_are_compiling_and_later_ones_are_not() -> None:
-    pace = Pace((20, 10))
+    pace = StepScheduler((20, 10))
     for key, steps, seconds in (((True, 20), 1, 2.0), ((False, 20), 1, 5.0), ((False, 20), 8, 0.5)):
         pace.learn(key, steps, seconds)
     assert pace.compile_seconds == 7.0

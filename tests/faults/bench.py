@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tests.faults.final import Final as FinalState
 from tests.helpers.fake_distribution import FakeSite
-from tfsm.parallel.pool import Where
+from tfsm.parallel.pool import Backend
 from tfsm.plugins import Plugins, load_plugins
 from tfsm.runs.build import Engines
 from tfsm.runs.result import Result
@@ -63,7 +63,7 @@ class Bench:
         *,
         stop: Callable[[], bool] = lambda: False,
         observers: Any = (),
-        where: Where | None = None,
+        where: Backend | None = None,
         order: Path | None = None,
         **overrides: Any,
     ) -> Result:

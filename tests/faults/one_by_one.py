@@ -21,9 +21,9 @@ from tests.faults.signals import INTERRUPTED
 from tests.faults.trial import Trial, compared
 from tests.faults.workers import broken_workers
 from tfsm.errors import TfsmError
-from tfsm.parallel.pool import Where
+from tfsm.parallel.pool import Backend
 
-ONE: Final = Where("processes", 1, None, "children")
+ONE: Final = Backend("processes", 1, None, "children")
 _LIMIT: Final = 3.0
 """Seconds of an evaluation; what hangs takes hours."""
 
@@ -42,7 +42,7 @@ def dying(
     for kind in kinds:
         out = bench.out()
         with broken_workers(bench, {"kind": kind, "at": 100}):  # by each worker's own count
-            bench.run(out, where=Where(backend, 1, None, "children"))
+            bench.run(out, where=Backend(backend, 1, None, "children"))
         deaths = sum("is made again" in line for line in bench.heard)
         problems = [] if deaths >= 2 else [f"told: {bench.heard}"]
         yield compared(f"every hundredth call {KINDS[kind]}", wanted, FinalState.of(out), problems)

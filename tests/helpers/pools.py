@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from tfsm.parallel.pool import Desk, Message, Task, Where
+from tfsm.parallel.pool import Backend, Message, Task, WorkerContext
 from tfsm.parallel.worker import perform
 
 
@@ -26,7 +26,7 @@ class PoolHere:
     killed: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._desks = [Desk() for _ in range(self.size)]
+        self._desks = [WorkerContext() for _ in range(self.size)]
 
     def begun(self, worker: int) -> bool:
         return worker not in self.absent
@@ -49,7 +49,7 @@ class PoolHere:
     def kill(self, worker: int) -> None:
         self.killed.append(worker)
         self.given.pop(worker, None)
-        self._desks[worker] = Desk()
+        self._desks[worker] = WorkerContext()
 
     def close(self) -> None:
         self.given.clear()
@@ -64,7 +64,7 @@ class PoolHere:
 
 
 @dataclass(frozen=True)
-class WhereHere(Where):
+class WhereHere(Backend):
     """Such a pool, as the place to work at."""
 
     made: PoolHere | None = None

@@ -8,18 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 from tests.helpers.engines import Recorder
-from tfsm.evolution.async_loop import Steady
-from tfsm.evolution.async_worker import Bred, Nursery, Order
+from tfsm.evolution.async_loop import AsyncLoop
+from tfsm.evolution.async_worker import ChildRequest, ChildResult, ChildWorker
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.event_log import Event
-from tfsm.evolution.variation import Breeder
+from tfsm.evolution.variation import Variation
 
 
-def nursery_of(engine: Engine) -> Nursery:
+def nursery_of(engine: Engine) -> ChildWorker:
     """Return a worker for an engine's children, which knows nothing of its populations."""
     own = engine.breeder
-    return Nursery(
-        Breeder(
+    return ChildWorker(
+        Variation(
             own.network,
             own.domain,
             own.mutation,
@@ -39,22 +39,22 @@ def sent(thing: Any) -> Any:
 
 def drive(
     engine: Engine,
-    make: Callable[[Order], Bred],
+    make: Callable[[ChildRequest], ChildResult],
     *,
     at_once: int = 1,
     pick: Callable[[int], int] = lambda there: 0,
     runs: int = 2,
     evaluations: int = 60,
     log_every: int = 20,
-    steady: Steady | None = None,
+    steady: AsyncLoop | None = None,
     **more: Any,
-) -> tuple[Steady, Recorder, list[Event]]:
+) -> tuple[AsyncLoop, Recorder, list[Event]]:
     """Evolve with so many on their way at once, of whom the one that `pick` says arrives next."""
     recorder, events = Recorder(), list[Event]()
     if steady is None:
         options = {"seed": 0, "runs": runs, "evaluations": evaluations, "log_every": log_every} | more
-        steady = Steady(engine, observers=[recorder], events=events.append, **options)
-    away: list[Order] = []
+        steady = AsyncLoop(engine, observers=[recorder], events=events.append, **options)
+    away: list[ChildRequest] = []
     while not steady.ended:
         away += steady.orders(at_once - len(away))
         if not away:  # a replay may end by settling whom it held

@@ -17,7 +17,7 @@ from tests.parallel.pools import is_gone, next_of, outcome
 from tfsm.errors import TfsmError
 from tfsm.parallel import process_pool as link
 from tfsm.parallel import worker as packing
-from tfsm.parallel.pool import COUNTS, Desk, cores
+from tfsm.parallel.pool import COUNTS, WorkerContext, cores
 from tfsm.parallel.process_pool import ProcessPool
 
 
@@ -48,7 +48,7 @@ def test_what_a_worker_has_started_ends_with_it(pool: ProcessPool) -> None:
         assert is_gone(other)
 
 
-def forks_and_dies(desk: Desk) -> Iterator[Any]:
+def forks_and_dies(desk: WorkerContext) -> Iterator[Any]:
     child = os.fork()
     if child == 0:
         os.setsid()

@@ -18,7 +18,7 @@ from tests.settings.settings_case import with_part
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.observers import EVENTS, Observer, RunResult, Silent
 from tfsm.runs.directory import RunDirectory
-from tfsm.runs.observers import Guarded, Once, guarded
+from tfsm.runs.observers import DeduplicatingObserver, SafeObserver, guarded
 from tfsm.runs.runner import run_experiment
 from tfsm.settings import resolve
 
@@ -142,7 +142,7 @@ def test_an_observer_that_fails_costs_a_warning_and_no_more(event: str, tmp_path
 )
 def test_a_warning_says_why(error: BaseException, reason: str) -> None:
     said: list[str] = []
-    guard = Guarded(Only("solved", error), "fragile", said.append)
+    guard = SafeObserver(Only("solved", error), "fragile", said.append)
     guard.solved(0, 1)
     guard.solved(1, 1)
     assert [line.strip() for line in said] == [f"the observer 'fragile' failed and is told nothing more: {reason}"]
@@ -150,7 +150,7 @@ def test_a_warning_says_why(error: BaseException, reason: str) -> None:
 
 def test_the_second_interrupt_is_not_an_observers_failure() -> None:
     with pytest.raises(KeyboardInterrupt):
-        Guarded(Only("solved", KeyboardInterrupt()), "slow", print).solved(0, 1)
+        SafeObserver(Only("solved", KeyboardInterrupt()), "slow", print).solved(0, 1)
 
 
 def test_the_run_directory_is_no_mere_observer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def test_silent_can_be_told_everything() -> None:
 GENOME = np.zeros(2, np.float32)
 
 
-def tell(once: Once) -> None:
+def tell(once: DeduplicatingObserver) -> None:
     """Tell of two runs, of which the first is solved."""
     for evaluations in (20, 40):
         once.interval([{"run": run, "evaluations": evaluations} for run in (0, 1)])
@@ -214,8 +214,8 @@ def tell(once: Once) -> None:
 
 def test_what_is_told_twice_is_heard_once() -> None:
     recorder, again = Recorder(), Recorder()
-    tell(Once(recorder))
-    once = Once(again)
+    tell(DeduplicatingObserver(recorder))
+    once = DeduplicatingObserver(again)
     tell(once)
     tell(once)
     assert again.events == recorder.events
@@ -225,7 +225,7 @@ def test_what_is_told_twice_is_heard_once() -> None:
 
 def test_what_the_log_has_is_not_heard_again() -> None:
     recorder = Recorder()
-    tell(Once(recorder, {(0, 20), (1, 20), (0, 40)}))
+    tell(DeduplicatingObserver(recorder, {(0, 20), (1, 20), (0, 40)}))
     assert [(line["run"], line["evaluations"]) for line in recorder.metrics] == [(1, 40)]
     assert [(run, evaluations) for run, evaluations, *_ in recorder.champions] == [(1, 40)]
     # How a run ended was not in the log.
@@ -234,7 +234,7 @@ def test_what_the_log_has_is_not_heard_again() -> None:
 
 def test_progress_is_always_heard() -> None:
     recorder = Recorder()
-    once = Once(recorder, {(0, 20)})
+    once = DeduplicatingObserver(recorder, {(0, 20)})
     once.progress("half")  # type: ignore[arg-type]
     once.progress("half")  # type: ignore[arg-type]
     assert recorder.seen == ["half", "half"]
@@ -242,7 +242,7 @@ def test_progress_is_always_heard() -> None:
 
 def test_what_is_taken_back_is_told_anew() -> None:
     recorder = Recorder()
-    once = Once(recorder, {(0, 20), (0, 40), (1, 40)})
+    once = DeduplicatingObserver(recorder, {(0, 20), (0, 40), (1, 40)})
     once.forget({0: 20})
     once.interval([{"run": run, "evaluations": number} for number in (20, 40) for run in (0, 1)])
     assert [(line["run"], line["evaluations"]) for line in recorder.metrics] == [(1, 20), (0, 40)]

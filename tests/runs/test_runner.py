@@ -16,7 +16,7 @@ from tests.helpers.engines import Recorder
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.event_log import read_events
 from tfsm.evolution.observers import Progress
-from tfsm.parallel.pool import Where, where, where_before
+from tfsm.parallel.pool import Backend, where, where_before
 from tfsm.plugins import load_plugins
 from tfsm.runs.finished_run import open_run
 from tfsm.runs.observers import Together
@@ -200,7 +200,7 @@ def test_a_recorded_order_gives_the_same_run_whatever_the_number_of_workers(tmp_
         plugins,
         resolved,
         out=tmp_path / "again",
-        where=Where("processes", 1, None, "children"),
+        where=Backend("processes", 1, None, "children"),
         order=tmp_path / "first" / "order.log",
     )
     assert_same(again, first)
@@ -235,7 +235,7 @@ def test_child_by_child_what_came_after_the_last_checkpoint_is_taken_back(tmp_pa
     heard: list[str] = []
     plugins, name = load_plugins().with_part("domain", HostTarget(near=0.001))
     resolved = resolve(plugins, domain=name, mutation="control", overrides={"runs": 2, "evaluations": 60}, sets=SETS)
-    where = Where("processes", 2, None, "children")
+    where = Backend("processes", 2, None, "children")
     run_experiment(plugins, resolved, out=out, resume=True, where=where, notify=heard.append)
     for file in ("champions/run-000.keras", "champions/run-001.keras", "metrics.jsonl", "order.log"):
         assert (out / f"{file}.before-1").is_file()
@@ -244,7 +244,7 @@ def test_child_by_child_what_came_after_the_last_checkpoint_is_taken_back(tmp_pa
         plugins,
         resolved,
         out=tmp_path / "again",
-        where=Where("processes", 1, None, "children"),
+        where=Backend("processes", 1, None, "children"),
         order=out / "order.log",
     )
     for file in ("order.log", "metrics.jsonl"):
@@ -275,18 +275,18 @@ def test_what_does_not_fit_together_is_refused(said: dict[str, Any], message: st
 
 
 def test_what_is_left_out_is_guessed() -> None:
-    assert where() == Where("local")
-    assert where(workers=3) == Where("processes", 3)
+    assert where() == Backend("local")
+    assert where(workers=3) == Backend("processes", 3)
     assert where(grain="children").backend == "processes"
-    assert where(address="auto") == Where("ray", None, "auto")
+    assert where(address="auto") == Backend("ray", None, "auto")
 
 
 def test_going_on_is_where_it_was_unless_told(tmp_path: Path) -> None:
-    before = {"plan": {"place": Where("processes", 2, None, "children").as_dict()}}
-    assert where_before(before, tmp_path, Where(), said=False) == Where("processes", 2, None, "children")
-    assert where_before({}, tmp_path, Where(), said=False) == Where()
+    before = {"plan": {"place": Backend("processes", 2, None, "children").as_dict()}}
+    assert where_before(before, tmp_path, Backend(), said=False) == Backend("processes", 2, None, "children")
+    assert where_before({}, tmp_path, Backend(), said=False) == Backend()
     with pytest.raises(tfsm.TfsmError, match="was begun with --grain children"):
-        where_before(before, tmp_path, Where("ray"), said=True)
+        where_before(before, tmp_path, Backend("ray"), said=True)
 
 
 def test_progress_of_several_is_added_up() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsm.interfaces import Newcomer, Population, Surroundings
+from tfsm.interfaces import Candidate, Population, SelectionContext
 from tfsm.kernels.random import fold, root_seed
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import build_part
@@ -23,8 +23,8 @@ def seeds(count: int, first: int = 0) -> tf.Tensor:
 
 def around(
     population: int, behavior: int = 2, cases: int = 0, bounds: tuple[tuple[float, float], ...] | None = None
-) -> Surroundings:
-    return Surroundings("Somewhere", population, behavior, cases, bounds)
+) -> SelectionContext:
+    return SelectionContext("Somewhere", population, behavior, cases, bounds)
 
 
 def view(part: Any, fitness: Any, behavior: Any = None, cases: Any = None, **told: Any) -> Population:
@@ -38,12 +38,12 @@ def view(part: Any, fitness: Any, behavior: Any = None, cases: Any = None, **tol
     return Population(tf.constant(fitness), tf.constant(behavior, tf.float32), tf.constant(cases, tf.float32), wide)
 
 
-def child(fitness: Any, behavior: Any = None, slot: Any = 0, cases: int = 0) -> Newcomer:
+def child(fitness: Any, behavior: Any = None, slot: Any = 0, cases: int = 0) -> Candidate:
     """Return newcomers `[B]`."""
     fitness = np.atleast_1d(np.asarray(fitness, np.float32))
     behavior = np.zeros([len(fitness), 2]) if behavior is None else np.asarray(behavior)
     slots = np.broadcast_to(slot, fitness.shape)
-    return Newcomer(
+    return Candidate(
         tf.constant(fitness),
         tf.constant(behavior, tf.float32),
         tf.zeros([len(fitness), cases]),
@@ -51,7 +51,7 @@ def child(fitness: Any, behavior: Any = None, slot: Any = 0, cases: int = 0) -> 
     )
 
 
-def entered(population: Population, newcomer: Newcomer, admission: Any) -> Population:
+def entered(population: Population, newcomer: Candidate, admission: Any) -> Population:
     """Do as the engine does: put those who enter in their places."""
     fitness, behavior = population.fitness.numpy(), population.behavior.numpy()
     for b in range(len(fitness)):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tfsm.utils.atomic import is_draft, to_disk, whole
+from tfsm.utils.atomic import atomic_write, is_draft, to_disk
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_content_is_on_the_disk_before_the_name_and_the_name_before_anything_else(
     tmp_path: Path, calls: list[str]
 ) -> None:
-    with whole(tmp_path / "a.json") as draft:
+    with atomic_write(tmp_path / "a.json") as draft:
         draft.write_text("new")
     assert calls == ["fsync .a.json.part.json", "replace a.json", f"fsync {tmp_path.name}"]
 
@@ -42,7 +42,7 @@ def test_content_is_on_the_disk_before_the_name_and_the_name_before_anything_els
 def test_until_the_end_the_old_file_is_there(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text("old")
-    with whole(file) as draft:
+    with atomic_write(file) as draft:
         assert draft.suffix == ".json"
         assert is_draft(draft)
         draft.write_text("new")
@@ -57,7 +57,7 @@ def test_an_error_leaves_the_old_file_and_no_draft(tmp_path: Path, error: BaseEx
     file.write_text("old")
 
     def write() -> None:
-        with whole(file) as draft:
+        with atomic_write(file) as draft:
             draft.write_text("half")
             raise error
 
@@ -77,7 +77,7 @@ def test_content_that_does_not_reach_the_disk_does_not_take_the_old_ones_place(
         raise OSError(errno.EIO, "input/output error")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="input/output"), whole(file) as draft:
+    with pytest.raises(OSError, match="input/output"), atomic_write(file) as draft:
         draft.write_text("new")
     assert file.read_text() == "old"
 

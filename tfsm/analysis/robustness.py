@@ -17,7 +17,7 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.evaluation import Evaluator
 from tfsm.evolution.initialization import Initial
 from tfsm.evolution.variation import mutated
-from tfsm.interfaces import Domain, Evaluation, Mutation, Nest, Scored, Tensor
+from tfsm.interfaces import Domain, Evaluation, Mutation, Nest, SupportsPerformance, Tensor
 from tfsm.kernels.random import fold, root_seed
 from tfsm.models.network import Network, network_of
 from tfsm.plugins import Plugins
@@ -292,7 +292,7 @@ class _Measure:
 
 
 def _measure(domain: Domain, tryout: Tryout, initial: Initial, seed: int) -> _Measure:
-    if isinstance(domain, Scored):
+    if isinstance(domain, SupportsPerformance):
         return _Measure(domain.performance_name, 0.0, domain.performance)
     seeds = fold(root_seed(seed), -2, tf.range(RANDOM))
     fitness = tryout.evaluate(initial.genomes(tryout.network, seeds)).fitness.numpy()

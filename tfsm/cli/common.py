@@ -122,7 +122,7 @@ CheckpointEvery: TypeAlias = Annotated[
         help="How often to write a checkpoint: 30s, 5m, 1h, a number of evaluations, or never.  [default: 60s]",
     ),
 ]
-Backend: TypeAlias = Annotated[
+BackendOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",

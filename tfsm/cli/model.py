@@ -12,7 +12,7 @@ import typer
 from tfsm.cli.common import Layers, Trust, complete_parts, context, import_for, out, print_json, say
 from tfsm.cli.common import out as stdout
 from tfsm.errors import TfsmError
-from tfsm.utils.atomic import whole
+from tfsm.utils.atomic import atomic_write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,17 +161,17 @@ def sensitivity(
 
     values = api.sensitivity(parent, inputs, mutation)
     layers = {section.name: section.of(values) for section in sections(parent)}
-    whole = spread("all layers", values)
+    overall = spread("all layers", values)
     rows = [spread(name, own) for name, own in layers.items()]
     if plot is not None:
         from tfsm.report.plots import save_sensitivity
 
-        save_sensitivity(plot, mutation, layers if by_layer else {whole.name: values})
+        save_sensitivity(plot, mutation, layers if by_layer else {overall.name: values})
         say(f"wrote {plot}")
     if json:
-        print_json({"model": model, "mutation": mutation, "whole": whole, "layers": rows})
+        print_json({"model": model, "mutation": mutation, "whole": overall, "layers": rows})
     else:
-        _show_sensitivity([*rows, whole] if by_layer else [whole])
+        _show_sensitivity([*rows, overall] if by_layer else [overall])
 
 
 def _show_sensitivity(rows: Sequence[Spread]) -> None:
@@ -217,7 +217,7 @@ def child_files(out: Path, count: int) -> list[Path]:
 def save_child(child: Any, file: Path) -> None:
     """Save a Keras model, so that nobody sees half of it."""
     try:
-        with whole(file) as draft:
+        with atomic_write(file) as draft:
             child.save(draft)
     except OSError as error:
         raise TfsmError(f"{file}: cannot be written: {error.strerror or error}") from None

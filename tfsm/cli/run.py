@@ -11,7 +11,7 @@ import typer
 
 from tfsm.cli.common import (
     Address,
-    Backend,
+    BackendOption,
     CheckpointEvery,
     DisablePlugin,
     Evaluations,
@@ -90,7 +90,7 @@ def run(
     ] = None,
     checkpoint_every: CheckpointEvery = None,
     evaluation_timeout: EvaluationTimeout = None,
-    backend: Backend = None,
+    backend: BackendOption = None,
     workers: Workers = None,
     address: Address = None,
     grain: Grain = None,

@@ -13,7 +13,7 @@ import typer
 
 from tfsm.cli.common import (
     Address,
-    Backend,
+    BackendOption,
     CheckpointEvery,
     DisablePlugin,
     Domain,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tfsm.analysis.sweep import Choice
-    from tfsm.parallel.pool import Where
+    from tfsm.parallel.pool import Backend
     from tfsm.plugins import Plugins
     from tfsm.runs.study import StudyResult
     from tfsm.settings import Resolved
@@ -100,7 +100,7 @@ def study(
     quiet: bool,
     extra: dict[str, Any] | None = None,
     top: Path | None = None,
-    where: Where | None = None,
+    where: Backend | None = None,
 ) -> StudyResult:
     """Run all of them, with progress, and tell how to go on if it was interrupted.
 
@@ -172,7 +172,7 @@ def compare(
     out: StudyOut = None,
     checkpoint_every: CheckpointEvery = None,
     evaluation_timeout: EvaluationTimeout = None,
-    backend: Backend = None,
+    backend: BackendOption = None,
     workers: Workers = None,
     address: Address = None,
     grain: Grain = None,
@@ -245,7 +245,7 @@ def sweep(
     out: StudyOut = None,
     checkpoint_every: CheckpointEvery = None,
     evaluation_timeout: EvaluationTimeout = None,
-    backend: Backend = None,
+    backend: BackendOption = None,
     workers: Workers = None,
     address: Address = None,
     grain: Grain = None,

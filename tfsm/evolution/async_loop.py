@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.async_worker import Bred, Individual, Order
+from tfsm.evolution.async_worker import ChildRequest, ChildResult, Individual
 from tfsm.evolution.checkpoint import Apart, Rows, Saved, restore, tables_of
 from tfsm.evolution.compile_plan import Traced
 from tfsm.evolution.engine import Engine
@@ -50,14 +50,14 @@ class Lanes:
         self.compile_seconds = 0.0
         """What first calls took, nearly all of it compiling."""
 
-    def orders(self, chosen: Sequence[tuple[int, int]]) -> list[Order]:
+    def orders(self, chosen: Sequence[tuple[int, int]]) -> list[ChildRequest]:
         """Return orders for these runs and numbers, all by the populations as they are now."""
         children = [who for who in chosen if who[1] >= self._beginners]
         step = self._engine.plan.width
         found = (order for start in range(0, len(children), step) for order in self._matched(children[start:][:step]))
-        return [next(found) if number >= self._beginners else Order(run, number) for run, number in chosen]
+        return [next(found) if number >= self._beginners else ChildRequest(run, number) for run, number in chosen]
 
-    def settle(self, batch: Collection[Bred]) -> None:
+    def settle(self, batch: Collection[ChildResult]) -> None:
         """Settle individuals of different runs, all of them first ones or all of them children."""
         if not batch:
             return
@@ -79,25 +79,25 @@ class Lanes:
         columns = tf.constant(np.array(self._fill(told), np.float32).T)
         self._timed(self._engine.settle, who, columns, genomes, *found)
 
-    def broken(self, run: int, number: int) -> Bred:
+    def broken(self, run: int, number: int) -> ChildResult:
         """Return somebody who could not be made: it has no fitness, and did nothing."""
         breeder = self._engine.breeder
         blank = tf.nest.map_structure(lambda s: np.zeros(s.shape, s.dtype.as_numpy_dtype), breeder.template)
         found = blank._replace(fitness=np.full_like(blank.fitness, np.nan))
         genome = np.zeros([breeder.network.size], breeder.network.dtype.as_numpy_dtype)
-        return Bred(run, number, genome, tuple(tf.nest.flatten(found)), dict.fromkeys(self._diagnostics, 0.0))
+        return ChildResult(run, number, genome, tuple(tf.nest.flatten(found)), dict.fromkeys(self._diagnostics, 0.0))
 
     def forget(self, run: int) -> None:
         """Forget whoever is on the way for a run."""
         self._away = {who: kept for who, kept in self._away.items() if who[0] != run}
 
-    def _matched(self, chosen: Sequence[tuple[int, int]]) -> Iterable[Order]:
+    def _matched(self, chosen: Sequence[tuple[int, int]]) -> Iterable[ChildRequest]:
         found = self._timed(self._engine.match, self._who(chosen))
         match: Match = tf.nest.map_structure(lambda x: x.numpy(), found)
         experience, *mates = (tf.nest.flatten(seen) for seen in (match.experience, *match.mates))
         for i, (run, number) in enumerate(chosen):
             self._away[run, number] = match.strength[i], match.rivals[i]
-            yield Order(
+            yield ChildRequest(
                 run,
                 number,
                 Individual(match.parents[i], tuple(leaf[i] for leaf in experience)),
@@ -184,7 +184,7 @@ class Account:
     failed: int = 0
 
 
-class Ledger:
+class InFlightTracker:
     """Keeps the accounts of some runs.
 
     Args:
@@ -305,7 +305,7 @@ PROGRESS_SECONDS = 0.5
 """Between two times that observers hear where all runs stand."""
 
 
-class Steady:
+class AsyncLoop:
     """Hands out individuals to be made, and settles them in whatever order they arrive.
 
     Args:
@@ -341,7 +341,7 @@ class Steady:
         self._engine, self._budget = engine, evaluations
         self._failures, self._sink = failures, events
         beginners = min(engine.selector.beginners, evaluations)
-        self._ledger = Ledger(self._runs, beginners=beginners, budget=evaluations)
+        self._ledger = InFlightTracker(self._runs, beginners=beginners, budget=evaluations)
         self._intervals = Intervals(log_every, beginners)
         self._lanes = Lanes(engine, self._runs.start, beginners)
         # Runs are logged one by one: children of all others, made for the log only, would be made for nothing.
@@ -382,12 +382,12 @@ class Steady:
         """Time spent compiling so far."""
         return self._lanes.compile_seconds + self._reporter.compile_seconds
 
-    def orders(self, count: int) -> list[Order]:
+    def orders(self, count: int) -> list[ChildRequest]:
         """Return the next individuals to be made, as many as that if there are so many now.
 
         A replay may settle somebody here who was held until now, and so come to its end.
         """
-        found: list[Order] = []
+        found: list[ChildRequest] = []
         while len(found) < count:
             self._catch_up()
             chosen = self._chosen(count - len(found))
@@ -398,7 +398,7 @@ class Steady:
         self._catch_up()
         return found
 
-    def settle(self, *bred: Bred) -> None:
+    def settle(self, *bred: ChildResult) -> None:
         """Settle individuals, one after another; those whose run has ended, or who were settled before, are dropped."""
         if self._replay is None:
             self._settle(bred)
@@ -408,7 +408,7 @@ class Steady:
                 self._replay.hold(one)
         self._catch_up()
 
-    def failed(self, order: Order, message: str) -> None:
+    def failed(self, order: ChildRequest, message: str) -> None:
         """Hear that an individual could not be made, and why."""
         if not self.waits_for(order):
             return
@@ -419,7 +419,7 @@ class Steady:
             raise TfsmError(f"{what}; it could be when the log was written, which cannot be replayed like this")
         self._break(order.run, order.number)
 
-    def waits_for(self, order: Order) -> bool:
+    def waits_for(self, order: ChildRequest) -> bool:
         """Say whether an individual is still wanted: its run may have ended, or it may have come another way."""
         return self._ledger.is_away(order.run, order.number)
 
@@ -506,7 +506,7 @@ class Steady:
             self._ledger.lose(replay.idle)
             self._replay = None
 
-    def _handed_out(self, chosen: list[tuple[int, int]]) -> list[Order]:
+    def _handed_out(self, chosen: list[tuple[int, int]]) -> list[ChildRequest]:
         children = {run for run, number in chosen if number >= self._ledger.beginners}
         for run in sorted(children - self._started):
             # Who was here before a checkpoint has its baseline already, and others in the population than it had then.
@@ -517,9 +517,9 @@ class Steady:
             self._note(">", run, number)
         return self._lanes.orders(chosen)
 
-    def _settle(self, bred: Iterable[Bred], *, failed: bool = False) -> None:
+    def _settle(self, bred: Iterable[ChildResult], *, failed: bool = False) -> None:
         """Settle individuals, as many at once as cannot make a difference."""
-        batch: dict[int, Bred] = {}
+        batch: dict[int, ChildResult] = {}
         for one in bred:
             kinds = {other.number >= self._ledger.beginners for other in batch.values()}
             if one.run in batch or kinds == {one.number < self._ledger.beginners}:

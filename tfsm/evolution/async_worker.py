@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.evolution.compile_plan import Traced
-from tfsm.evolution.variation import Breeder, Brood
+from tfsm.evolution.variation import Brood, Variation
 from tfsm.interfaces import Evaluation, Tensor
 
 
@@ -28,7 +28,7 @@ class Individual:
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class ChildRequest:
     """One individual to be made and evaluated."""
 
     run: int
@@ -43,7 +43,7 @@ class Order:
 
 
 @dataclass(frozen=True, eq=False)
-class Bred:
+class ChildResult:
     """One individual, made and evaluated."""
 
     run: int
@@ -64,21 +64,21 @@ class Bred:
         return bool(solved) and bool(np.isfinite(fitness))
 
 
-class Nursery:
+class ChildWorker:
     """Makes what is ordered.
 
     Args:
         breeder: who does it; planned for one run, so that nothing wider is traced or evaluated.
     """
 
-    def __init__(self, breeder: Breeder) -> None:
+    def __init__(self, breeder: Variation) -> None:
         self._breeder = breeder
         # As narrow as the lock step may be, and no narrower: its last digits are the same then.
         self._width = breeder.plan.least_width
         self._live = tf.range(self._width) < 1
         self._first, self._child = Traced(self._made_first), Traced(self._made_child)
 
-    def make(self, order: Order) -> Bred:
+    def make(self, order: ChildRequest) -> ChildResult:
         """Make and evaluate an individual."""
         key = self._wide(np.int32(order.run)), self._wide(np.int32(order.number))
         if order.parent is None:
@@ -87,7 +87,7 @@ class Nursery:
             parents = [self._wide(leaf) for one in (order.parent, order.mate) if one for leaf in _leaves(one)]
             made = self._child(*key, self._wide(np.float32(order.strength)), *parents)
         genome, found, diagnostics, moved = tf.nest.map_structure(lambda x: x[0].numpy(), made)
-        return Bred(
+        return ChildResult(
             run=order.run,
             number=order.number,
             genome=genome,

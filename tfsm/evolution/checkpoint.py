@@ -24,7 +24,7 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.evolution.observers import RunResult
 from tfsm.evolution.state import State
-from tfsm.utils.atomic import whole
+from tfsm.utils.atomic import atomic_write
 
 
 @dataclass(frozen=True)
@@ -266,8 +266,8 @@ def _read_tables(view: memoryview, listed: Iterable[Mapping[str, Any]]) -> Itera
         if dtype.hasobject or any(n < 0 for n in shape):
             raise ValueError("a table of objects")
         count = int(np.prod(shape, dtype=object))
-        whole = np.frombuffer(view, dtype, count, int(entry["offset"])).reshape(shape)
-        yield str(entry["name"]), Rows(dtype, shape, lambda place, whole=whole: whole[place])  # type: ignore[misc]
+        table = np.frombuffer(view, dtype, count, int(entry["offset"])).reshape(shape)
+        yield str(entry["name"]), Rows(dtype, shape, lambda place, table=table: table[place])  # type: ignore[misc]
 
 
 def _size(rows: Rows) -> int:
@@ -289,7 +289,7 @@ def write_saved(file: Path, saved: Saved, about: Mapping[str, Any]) -> None:
         saved: where a group stands.
         about: what else the header says, such as which experiment it belongs to.
     """
-    with whole(file) as draft, draft.open("wb") as opened:
+    with atomic_write(file) as draft, draft.open("wb") as opened:
         dump(opened, _header(saved, about), _tables(saved))
 
 

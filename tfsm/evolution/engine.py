@@ -11,33 +11,33 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import Plan, Traced
 from tfsm.evolution.divergence_probe import Probe
-from tfsm.evolution.evaluation import Care
+from tfsm.evolution.evaluation import FailurePolicy
 from tfsm.evolution.initialization import Initial
 from tfsm.evolution.selection import Selector
 from tfsm.evolution.state import TALLIES, State
 from tfsm.evolution.variation import (
     Adaptation,
-    Breeder,
     Brood,
     Couple,
     Drawn,
     Match,
     Offspring,
     Reuse,
+    Variation,
     can_reuse,
     recombines,
 )
 from tfsm.interfaces import (
     Admission,
+    Candidate,
     Child,
     Domain,
     Evaluation,
-    Mapped,
     Mutation,
-    Newcomer,
     Population,
     Selection,
-    Surveying,
+    StatefulSelection,
+    SupportsBehaviorMap,
     Tensor,
 )
 from tfsm.kernels.random import fold
@@ -148,7 +148,7 @@ class Settler:
         breeder: who made them.
     """
 
-    def __init__(self, state: State, selector: Selector, breeder: Breeder) -> None:
+    def __init__(self, state: State, selector: Selector, breeder: Variation) -> None:
         self._state, self._breeder = state, breeder
         # What a scheme that surveys does are many tiny operations; the others compare two numbers.
         self._admit, self._welcome = (
@@ -216,11 +216,11 @@ def _worst_if_broken(fitness: Tensor) -> Tensor:
     return tf.where(tf.math.is_finite(fitness), fitness, float("-inf"))
 
 
-def _newcomer(found: Evaluation, slots: Tensor) -> Newcomer:
+def _newcomer(found: Evaluation, slots: Tensor) -> Candidate:
     cases = found.cases
     if isinstance(cases, tuple):
         cases = tf.zeros([*found.fitness.shape, 0])
-    return Newcomer(found.fitness, found.behavior, cases, slots)
+    return Candidate(found.fitness, found.behavior, cases, slots)
 
 
 class Engine:
@@ -250,7 +250,7 @@ class Engine:
         network: Network,
         domain: Domain,
         mutation: Mutation,
-        selection: Selection | Surveying,
+        selection: Selection | StatefulSelection,
         *,
         intensity: float,
         population: int,
@@ -259,14 +259,14 @@ class Engine:
         plan: Plan,
         adaptation: Adaptation | None = None,
         stop_when_solved: bool = True,
-        care: Care | None = None,
+        care: FailurePolicy | None = None,
     ) -> None:
         if recombines(mutation) and population < 2:
             raise TfsmError(
                 f"the operator {type(mutation).__name__} recombines two parents, and there is a population of one: "
                 "choose another selection scheme, such as tournament"
             )
-        self.breeder = Breeder(
+        self.breeder = Variation(
             network,
             domain,
             mutation,
@@ -331,7 +331,7 @@ class Engine:
         return self.breeder.evaluate.compiled
 
     @property
-    def care(self) -> Care:
+    def care(self) -> FailurePolicy:
         """What is done where the domain fails, and what was."""
         return self.breeder.evaluate.care
 
@@ -374,7 +374,7 @@ class Engine:
             breeder.template,
             names,
             reuse=self._reuse is not None,
-            behavior=isinstance(breeder.domain, Mapped) or "behavior" in self.selector.needs,
+            behavior=isinstance(breeder.domain, SupportsBehaviorMap) or "behavior" in self.selector.needs,
             cases="cases" in self.selector.needs,
             memory=self.selector.memory,
         )

@@ -20,7 +20,7 @@ WARM_UP: Final = 120.0
 
 
 @dataclass
-class Care:
+class FailurePolicy:
     """Asks a domain, with care."""
 
     timeout: float | None = None
@@ -114,9 +114,9 @@ class Evaluator:
         care: what to do where a domain that is plain Python fails.
     """
 
-    def __init__(self, domain: Domain, network: Network, *, jit: bool, care: Care | None = None) -> None:
+    def __init__(self, domain: Domain, network: Network, *, jit: bool, care: FailurePolicy | None = None) -> None:
         self._domain, self._network = domain, network
-        self.care = care or Care()
+        self.care = care or FailurePolicy()
         self.compiled: bool = getattr(domain, "compiled", True)
         """Whether the domain is TensorFlow code."""
         self._template: Evaluation | None = None
@@ -213,7 +213,7 @@ class Trial:
         care: how long to wait for a domain that is plain Python.
     """
 
-    def __init__(self, domain: Domain, network: Network, care: Care | None = None) -> None:
+    def __init__(self, domain: Domain, network: Network, care: FailurePolicy | None = None) -> None:
         # As a plain graph: an eager roll-out and XLA's compiler both take longer than one evaluation is worth.
         self._evaluator = Evaluator(domain, network, jit=False, care=care)
         blank = tf.zeros([1, network.size], network.dtype), tf.zeros([1, 2], tf.int32)

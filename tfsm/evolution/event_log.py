@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.async_worker import Bred
-from tfsm.utils.atomic import whole
+from tfsm.evolution.async_worker import ChildResult
+from tfsm.utils.atomic import atomic_write
 
 Kind: TypeAlias = Literal[">", "<", "!"]
 _KINDS: Final = (">", "<", "!")
@@ -86,7 +86,7 @@ class EventLog:
             holds = {str(run).encode(): until for run, until in keep.items()}
             there = [line for place, line in enumerate(there) if place < holds.get(_run_of(line), 0)]
         if content != (held := b"".join(there)):
-            with whole(file) as draft:
+            with atomic_write(file) as draft:
                 draft.write_bytes(held)
         self.count = len(there)
         """How many events it began with."""
@@ -122,7 +122,7 @@ class Replay:
     def __init__(self, events: Sequence[Event]) -> None:
         self._events, self._settled = events, _settled(events)
         self._place = 0
-        self._held: dict[tuple[int, int], Bred] = {}
+        self._held: dict[tuple[int, int], ChildResult] = {}
         self.idle: set[tuple[int, int]] = set()
         """Who was handed out then and never came back, and is not made again for that."""
 
@@ -143,11 +143,11 @@ class Replay:
         (self.idle.discard if worth else self.idle.add)((event.run, event.number))
         return worth
 
-    def hold(self, bred: Bred) -> None:
+    def hold(self, bred: ChildResult) -> None:
         """Keep somebody until it is its turn."""
         self._held.setdefault((bred.run, bred.number), bred)
 
-    def arrived(self) -> Bred | None:
+    def arrived(self) -> ChildResult | None:
         """Pass by the next event, which settles somebody, and return who that is; None: not there yet."""
         event = self._events[self._place]
         bred = self._held.pop((event.run, event.number), None)

@@ -19,7 +19,7 @@ CALL_SECONDS = 0.5
 """A call should last about this long: short enough to feel alive, long enough to cost nothing."""
 
 
-class Pace:
+class StepScheduler:
     """Learns the speed of the step at each width.
 
     Args:
@@ -125,7 +125,7 @@ class Loop:
         self._engine, self._runs = engine, range(runs) if isinstance(runs, int) else runs
         self._budget, self._log_every = evaluations, log_every
         self._stop, self._checkpoints = stop, checkpoints
-        self._pace = Pace(engine.plan.widths())
+        self._pace = StepScheduler(engine.plan.widths())
         self._reporter = Reporter(engine, seed=seed, log_every=log_every, observers=observers)
         if any(group.apart for group in saved):
             raise TfsmError("these runs were not in step when they were left, and cannot go on in lock step")

@@ -11,15 +11,15 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.variation import chosen
 from tfsm.interfaces import (
     Admission,
+    Candidate,
     Choice,
     Domain,
     Evaluation,
     Nest,
-    Newcomer,
     Population,
     Selection,
-    Surroundings,
-    Surveying,
+    SelectionContext,
+    StatefulSelection,
     Tensor,
 )
 
@@ -27,7 +27,7 @@ SEEN = ("behavior", "cases")
 """What a scheme may need."""
 
 
-def beginners_of(selection: Selection | Surveying, population: int) -> int:
+def beginners_of(selection: Selection | StatefulSelection, population: int) -> int:
     """Return how many individuals are drawn at first."""
     return int(getattr(selection, "beginners", None) or population)
 
@@ -42,17 +42,21 @@ class Selector:
         population: N.
     """
 
-    def __init__(self, selection: Selection | Surveying, domain: Domain, template: Evaluation, population: int) -> None:
+    def __init__(
+        self, selection: Selection | StatefulSelection, domain: Domain, template: Evaluation, population: int
+    ) -> None:
         self._selection: Any = selection
-        self.surveys = isinstance(selection, Surveying)
+        self.surveys = isinstance(selection, StatefulSelection)
         """Whether the scheme looks at more than fitness."""
-        self.needs: frozenset[str] = frozenset(selection.needs) if isinstance(selection, Surveying) else frozenset()
+        self.needs: frozenset[str] = (
+            frozenset(selection.needs) if isinstance(selection, StatefulSelection) else frozenset()
+        )
         """What is to be kept of individuals."""
         self.beginners = beginners_of(selection, population)
         """How many individuals are drawn at first."""
         self.memory: Nest = ()
         """What one run's memory is at first."""
-        if isinstance(selection, Surveying):
+        if isinstance(selection, StatefulSelection):
             self.memory = tf.nest.map_structure(tf.convert_to_tensor, self._first_memory(domain, template, population))
 
     def _first_memory(self, domain: Domain, template: Evaluation, population: int) -> Nest:
@@ -67,7 +71,7 @@ class Selector:
                 f"{type(domain).__name__} reports no cases: choose another scheme, such as tournament"
             )
         return self._selection.memory(
-            Surroundings(
+            SelectionContext(
                 domain=type(domain).__name__,
                 population=population,
                 behavior=int(template.behavior.shape[-1]),
@@ -90,7 +94,7 @@ class Selector:
         best = tf.argmax(population.fitness, axis=-1, output_type=tf.int32)
         return Choice(tf.where(healthy, parent, best), replaced)
 
-    def admit(self, population: Population, newcomer: Newcomer, seed: Tensor) -> Admission:
+    def admit(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
         """Say who of the children enters; a broken one is left out, so that it can never become a parent."""
         healthy = tf.math.is_finite(newcomer.fitness)
         if self.surveys:
@@ -99,7 +103,7 @@ class Selector:
         replaced = tf.gather(population.fitness, newcomer.slot, batch_dims=1)
         return Admission(newcomer.slot, healthy & self._selection.accepts(newcomer.fitness, replaced), ())
 
-    def begin(self, population: Population, newcomer: Newcomer, seed: Tensor) -> Admission:
+    def begin(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
         """Say who of the first individuals enters: everybody, unless the scheme has places of its own for them."""
         if self.surveys:
             return self.admit(population, newcomer, seed)

@@ -15,10 +15,10 @@ from typing_extensions import TypeIs
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import Plan
-from tfsm.evolution.evaluation import Care, Evaluator
+from tfsm.evolution.evaluation import Evaluator, FailurePolicy
 from tfsm.evolution.initialization import Initial
 from tfsm.evolution.state import State
-from tfsm.interfaces import Child, Choice, Domain, Evaluation, Mutation, Nest, Reusable, Selection, Tensor
+from tfsm.interfaces import Child, Choice, Domain, Evaluation, Mutation, Nest, Selection, SupportsReuse, Tensor
 from tfsm.kernels.experience import dense
 from tfsm.kernels.random import fold, gaussian, root_seed, split
 from tfsm.kernels.sensitivity import divergence
@@ -196,7 +196,7 @@ class Reuse:
         plan: how to compile.
     """
 
-    def __init__(self, network: Network, domain: Domain, mutation: Reusable, plan: Plan) -> None:
+    def __init__(self, network: Network, domain: Domain, mutation: SupportsReuse, plan: Plan) -> None:
         self._network, self._domain, self._mutation = network, domain, mutation
         self._least = plan.least_width
         self._one_by_one = plan.one_by_one
@@ -280,9 +280,9 @@ class Reuse:
         return self._mutation.child(self._network, parents, sensitivity, strength, seed)
 
 
-def can_reuse(mutation: Mutation, network: Network, available: int) -> TypeIs[Reusable]:
+def can_reuse(mutation: Mutation, network: Network, available: int) -> TypeIs[SupportsReuse]:
     """Say whether an operator's sensitivity depends on the parent alone, given so many experiences."""
-    return isinstance(mutation, Reusable) and mutation.batched and mutation.reusable(network, available)
+    return isinstance(mutation, SupportsReuse) and mutation.batched and mutation.reusable(network, available)
 
 
 Mode = Literal["none", "self", "divergence"]
@@ -332,7 +332,7 @@ def _bounded(strength: Tensor) -> Tensor:
     return tf.clip_by_value(strength, 1.0 / FURTHEST, FURTHEST)
 
 
-class Breeder:
+class Variation:
     """Mutates and evaluates `W` genomes at once; holds no population, so that anybody can have one.
 
     An individual's randomness is keyed by (seed, run, number) alone, its number being the run's evaluations before it.
@@ -360,7 +360,7 @@ class Breeder:
         seed: int,
         plan: Plan,
         adaptation: Adaptation | None = None,
-        care: Care | None = None,
+        care: FailurePolicy | None = None,
     ) -> None:
         self.network, self.domain, self.mutation, self.plan = network, domain, mutation, plan
         self.adaptation = adaptation or Adaptation()

@@ -17,7 +17,7 @@ from tfsm.kernels.random import gaussian
 from tfsm.kernels.sensitivity import Summed, alone
 from tfsm.models.genome import Layout, Section, check_model, copied, flatten, sections, unflatten
 from tfsm.models.names import HEAD, parse_patterns, shares_by_layer
-from tfsm.models.per_example_gradients import Taps
+from tfsm.models.per_example_gradients import PerExampleGradients
 from tfsm.models.program import Program
 from tfsm.models.stepper import Stepper
 
@@ -169,12 +169,12 @@ class Network:
             function from the gradients with respect to these, and a size, to the sum over inputs of gradients' sizes.
         """
         experiences = tf.nest.flatten(inputs)[0].shape[1]
-        taps = Taps(watch, experiences, self.dtype)
+        taps = PerExampleGradients(watch, experiences, self.dtype)
         rows = _as_rows(self._outputs(genomes, inputs, taps), self.dtype, experiences)
         variables = self.model.trainable_variables
         return rows, taps.deltas, lambda gradients, size: taps.summed(variables, gradients, size)
 
-    def _outputs(self, genomes: Tensor, inputs: Nest, taps: Taps | None) -> list[Tensor]:
+    def _outputs(self, genomes: Tensor, inputs: Nest, taps: PerExampleGradients | None) -> list[Tensor]:
         return self.program.run(self.layout.split(genomes), tf.nest.flatten(inputs), taps)
 
     def _output_shapes(self) -> list[tuple[int | None, ...]]:

@@ -34,7 +34,7 @@ class Tap:
     """Which delta."""
 
 
-class Taps:
+class PerExampleGradients:
     """Collects taps while a network runs.
 
     Args:

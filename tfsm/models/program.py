@@ -12,7 +12,7 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Tensor
 from tfsm.kernels.experience import Frames
-from tfsm.models.per_example_gradients import Taps
+from tfsm.models.per_example_gradients import PerExampleGradients
 from tfsm.models.rules import Rule, rule_for
 from tfsm.models.weights import Memory, Weights, accepts_training, call_folded
 
@@ -129,7 +129,7 @@ class Program:
         self,
         values: Sequence[Tensor],
         inputs: Sequence[Tensor | Frames],
-        taps: Taps | None = None,
+        taps: PerExampleGradients | None = None,
         memory: Memory | None = None,
     ) -> list[Tensor]:
         """Return the outputs `[B, N, ...]` of the variables' values `[B, ...]` and the inputs in the model's order."""
@@ -149,7 +149,7 @@ class Program:
         """Return the layers and operations that run one after another, those of nested models among them."""
         return _operations(self.model)
 
-    def _looked(self, frames: Frames, taps: Taps | None) -> Tensor | Looked:
+    def _looked(self, frames: Frames, taps: PerExampleGradients | None) -> Tensor | Looked:
         # An entry's gradient is that of all experiences which see it; taps want them apart.
         return frames.dense() if self.whole or (taps is not None and frames.shape[1] != 1) else Looked.at(frames)
 

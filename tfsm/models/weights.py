@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from tfsm.interfaces import Tensor
-from tfsm.models.per_example_gradients import Taps
+from tfsm.models.per_example_gradients import PerExampleGradients
 
 State = tuple[Tensor, ...]
 
@@ -56,7 +56,7 @@ class Weights:
         self,
         variables: Sequence[keras.Variable],
         values: Sequence[Tensor],
-        taps: Taps | None = None,
+        taps: PerExampleGradients | None = None,
         memory: Memory | None = None,
         *,
         plain_graph: bool = False,

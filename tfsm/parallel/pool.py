@@ -19,7 +19,7 @@ from tfsm.utils.tf_startup import prepare, use_compile_cache
 Kind: TypeAlias = Literal["event", "done", "failed", "died"]
 
 
-class Desk:
+class WorkerContext:
     """What a worker keeps from one task to the next.
 
     Attributes:
@@ -43,7 +43,7 @@ class Desk:
         self._stop.clear()
 
 
-Task: TypeAlias = Callable[[Desk], Iterator[Any]]
+Task: TypeAlias = Callable[[WorkerContext], Iterator[Any]]
 """An object that can be pickled; what it yields is sent at once, and what it returns when it is done."""
 
 
@@ -138,17 +138,17 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-Backend: TypeAlias = Literal["local", "processes", "ray"]
+BackendName: TypeAlias = Literal["local", "processes", "ray"]
 Grain: TypeAlias = Literal["runs", "children"]
-BACKENDS: Final = get_args(Backend)
+BACKENDS: Final = get_args(BackendName)
 GRAINS: Final = get_args(Grain)
 
 
 @dataclass(frozen=True)
-class Where:
+class Backend:
     """Which workers, how many, and what each is given at a time."""
 
-    backend: Backend = "local"
+    backend: BackendName = "local"
     workers: int | None = None
     """How many; one for each core, or CPU of a cluster, if None."""
     address: str | None = None
@@ -176,7 +176,7 @@ class Where:
         return asdict(self)
 
 
-def where_before(record: Mapping[str, Any], directory: Path, wanted: Where, *, said: bool) -> Where:
+def where_before(record: Mapping[str, Any], directory: Path, wanted: Backend, *, said: bool) -> Backend:
     """Return where to go on with an experiment: where it was, unless the user said otherwise.
 
     Args:
@@ -208,7 +208,7 @@ def _told(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def where(
     backend: str | None = None, workers: int | None = None, address: str | None = None, grain: str | None = None
-) -> Where:
+) -> Backend:
     """Return where to work, from what a user said; what does not fit together is an error that says so."""
     chosen = backend or ("ray" if address is not None else "processes" if workers is not None or grain else "local")
     for name, value, known in (("backend", chosen, BACKENDS), ("grain", grain or "runs", GRAINS)):
@@ -221,7 +221,7 @@ def where(
     if chosen == "local" and (workers is not None or grain == "children"):
         what = "--workers" if workers is not None else "--grain children"
         raise TfsmError(f"{what}: --backend local has no workers; choose --backend processes or ray")
-    return Where(chosen, workers, address, grain or "runs")  # type: ignore[arg-type]
+    return Backend(chosen, workers, address, grain or "runs")  # type: ignore[arg-type]
 
 
 def death(code: int | None, tail: str = "") -> str:

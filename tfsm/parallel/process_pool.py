@@ -33,12 +33,12 @@ _TAIL: Final = 2**14
 class Heard(NamedTuple):
     """What came from a process; `gone` is the last, and comes from its link."""
 
-    link: Link
+    link: WorkerProcess
     kind: str
     frames: Frames
 
 
-class Link:
+class WorkerProcess:
     """A process, the channel to it, and two threads that listen: to its messages, and to what it writes as it dies.
 
     Threads, because an interrupt is raised in the main thread alone: it cannot tear a message apart.
@@ -154,7 +154,7 @@ class ProcessPool:
         self._ready: list[Message] = []
         self._attempts = [0] * size
         self._closed = False
-        self._links: list[Link] = []
+        self._links: list[WorkerProcess] = []
         try:
             for number in range(size):
                 self._links.append(self._started(number))
@@ -230,8 +230,8 @@ class ProcessPool:
     ) -> None:
         self.close()
 
-    def _started(self, number: int) -> Link:
-        return Link(number, self._environ, self._inbox)
+    def _started(self, number: int) -> WorkerProcess:
+        return WorkerProcess(number, self._environ, self._inbox)
 
     def _take(self, heard: Heard) -> None:
         link = heard.link
@@ -252,7 +252,7 @@ class ProcessPool:
             link.busy = kind == "event"
             self._ready.append(Message(link.number, kind, content))
 
-    def _replace(self, link: Link) -> None:
+    def _replace(self, link: WorkerProcess) -> None:
         exited = link.exited(within=GRACE)
         code = link.end()
         words = death(code if exited else None, link.tail)
@@ -261,7 +261,7 @@ class ProcessPool:
             raise TfsmError(f"worker processes end before they have begun: {words}")
         self._tell_death(link, words)
 
-    def _tell_death(self, link: Link, words: str) -> None:
+    def _tell_death(self, link: WorkerProcess, words: str) -> None:
         link.end()
         self._links[link.number] = self._started(link.number)
         self._ready.append(Message(link.number, "died", words))

@@ -23,13 +23,13 @@ from queue import SimpleQueue
 from typing import Any, Final, TypeAlias
 
 from tfsm.errors import TfsmError
-from tfsm.parallel.pool import Desk, Failure, Kind, Task
+from tfsm.parallel.pool import Failure, Kind, Task, WorkerContext
 from tfsm.utils.tf_startup import prepare, use_compile_cache
 
 Told: TypeAlias = tuple[Kind, Any]
 
 
-def perform(task: Task, desk: Desk) -> Iterator[Told]:
+def perform(task: Task, desk: WorkerContext) -> Iterator[Told]:
     """Do a task: tell each event as it comes, then that it is done or why it failed."""
     last: Told
     try:
@@ -132,7 +132,7 @@ def unpack_task(frames: Frames) -> Task:
     return task
 
 
-def told_of(frames: Frames, desk: Desk) -> Iterator[tuple[Kind, Frames]]:
+def told_of(frames: Frames, desk: WorkerContext) -> Iterator[tuple[Kind, Frames]]:
     """Do a task that came in a pickle; pickle what is to be told of it."""
     try:
         for kind, content in perform(unpack_task(frames), desk):
@@ -185,7 +185,7 @@ def main(descriptor: int) -> None:
     _be_first_to_go()
     atexit.register(_end)  # registered first, so it comes last: other people's processes go too
     connection: _Channel = Connection(descriptor)
-    desk = Desk()
+    desk = WorkerContext()
     tasks: SimpleQueue[Frames | None] = SimpleQueue()
     threading.Thread(target=_listen, args=(connection, desk, tasks), daemon=True).start()
     with suppress(OSError):  # the driver has gone
@@ -197,7 +197,7 @@ def main(descriptor: int) -> None:
     desk.kept.clear()
 
 
-def _listen(connection: _Channel, desk: Desk, tasks: SimpleQueue[Frames | None]) -> None:
+def _listen(connection: _Channel, desk: WorkerContext, tasks: SimpleQueue[Frames | None]) -> None:
     """Hear what the driver says, also while a task is under way; end the process if there is no driver any more."""
     parent = os.getppid()
     try:
@@ -250,7 +250,7 @@ class Actor:
         self._plain = plain
         prepare(os.environ)
         use_compile_cache(os.environ)
-        self._desk = Desk()
+        self._desk = WorkerContext()
         self._told: SimpleQueue[tuple[str, Parcel]] = SimpleQueue()
         self._told.put(("ready", []))
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tfsm.analysis.robustness import Tryout, operator_for
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Film, Filmed, Mapped, Tensor
+from tfsm.interfaces import Film, SupportsBehaviorMap, SupportsFilm, Tensor
 from tfsm.kernels.random import root_seed
 from tfsm.models.network import network_of
 from tfsm.plugins import Plugins
@@ -68,7 +68,7 @@ def replay(
     past = open_run(directory, trust=trust)
     number = past.best() if run is None else past.check(run)
     domain = build_part(plugins.domains[past.settings.domain], past.settings.domain_options)
-    if not isinstance(domain, Filmed):
+    if not isinstance(domain, SupportsFilm):
         raise TfsmError(f"the domain {past.settings.domain!r} has nothing to look at: it draws no film")
     names = mutations or (past.settings.mutation,)
     operators = [operator_for(plugins, past.settings, name, intensity, config) for name in names]
@@ -94,7 +94,7 @@ def populations(plugins: Plugins, directory: Path, *, run: int | None = None) ->
     """Draw what a run's populations did as evolution went on: `[height, width, 3]`, bytes."""
     past = open_run(directory)
     domain = build_part(plugins.domains[past.settings.domain], past.settings.domain_options)
-    if not isinstance(domain, Mapped):
+    if not isinstance(domain, SupportsBehaviorMap):
         raise TfsmError(f"the domain {past.settings.domain!r} cannot draw what populations do")
     return domain.picture(*past.behavior(past.best() if run is None else run))
 

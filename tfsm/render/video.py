@@ -12,7 +12,7 @@ import numpy as np
 
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Film
-from tfsm.utils.atomic import whole
+from tfsm.utils.atomic import atomic_write
 from tfsm.utils.optional import optional
 
 ENDINGS: Final = (".gif", ".mp4", ".png")
@@ -73,7 +73,7 @@ def save_film(film: Film, file: Path, *, progress: Callable[[int, int], None] = 
     indices = range(0, len(film), stride)
     imageio = _imageio()
     try:
-        with whole(file) as draft, imageio.get_writer(draft, **_options(kind, film.rate / stride)) as writer:
+        with atomic_write(file) as draft, imageio.get_writer(draft, **_options(kind, film.rate / stride)) as writer:
             for done, index in enumerate(indices):
                 progress(done, len(indices))
                 writer.append_data(film.frame(index))
@@ -89,7 +89,7 @@ def save_picture(picture: np.ndarray, file: Path) -> None:
     if file.suffix.lower() != ".png":
         raise TfsmError(f"{file}: one picture is saved as .png")
     try:
-        with whole(file) as draft:
+        with atomic_write(file) as draft:
             _imageio().imwrite(draft, picture)
     except OSError as error:
         raise TfsmError(f"{file}: cannot be written: {error.strerror or error}") from None

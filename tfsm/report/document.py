@@ -13,7 +13,7 @@ from tfsm.analysis.results import Method
 from tfsm.errors import TfsmError
 from tfsm.report.findings import Findings
 from tfsm.report.tables import asked, warnings_of
-from tfsm.utils.atomic import whole
+from tfsm.utils.atomic import atomic_write
 
 
 def document(findings: Sequence[Findings]) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def make_folder(folder: Path) -> None:
 def write(file: Path, content: bytes) -> None:
     """Write a file, in the place of an older one of the same name."""
     try:
-        with whole(file) as draft:
+        with atomic_write(file) as draft:
             draft.write_bytes(content)
     except OSError as error:
         raise TfsmError(f"{file}: cannot be written: {error.strerror}") from None

@@ -17,7 +17,7 @@ from tfsm.evolution.observers import Snapshot
 from tfsm.models.names import reason
 from tfsm.models.safe_loading import check_arrays
 from tfsm.runs.records import BEHAVIOR, behavior_file
-from tfsm.utils.atomic import to_disk, whole
+from tfsm.utils.atomic import atomic_write, to_disk
 
 _LENGTH: Final = struct.Struct("<Q")
 
@@ -89,7 +89,7 @@ class BehaviorFiles:
             if not any(number > evaluations for number in known):
                 continue
             left = {number: known[number] for number in sorted(known) if number <= evaluations}
-            with whole(self._parts_file(run)) as draft:
+            with atomic_write(self._parts_file(run)) as draft:
                 draft.write_bytes(b"".join(_part(snapshot) for snapshot in left.values()))
             behavior_file(self._directory, run).unlink(missing_ok=True)
             self._snapshots[run] = left
@@ -109,7 +109,7 @@ class BehaviorFiles:
             return
         file = behavior_file(self._directory, run)
         file.parent.mkdir(exist_ok=True)
-        with whole(file) as draft:
+        with atomic_write(file) as draft:
             np.savez_compressed(draft, **_together(chosen))
         del self._snapshots[run]  # not before they are in the file
         self._parts_file(run).unlink(missing_ok=True)

@@ -11,10 +11,10 @@ import keras
 
 from tfsm.evolution.compile_plan import Plan, make_plan
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.evaluation import Care, Trial
+from tfsm.evolution.evaluation import FailurePolicy, Trial
 from tfsm.evolution.initialization import Initial
-from tfsm.evolution.variation import Adaptation, Breeder
-from tfsm.interfaces import Domain, Mutation, Selection, Surveying
+from tfsm.evolution.variation import Adaptation, Variation
+from tfsm.interfaces import Domain, Mutation, Selection, StatefulSelection
 from tfsm.kernels.random import fold, root_seed
 from tfsm.models.compatibility import check_differentiable, check_fits
 from tfsm.models.genome import check_model
@@ -33,14 +33,14 @@ class Prepared:
     network: Network
     domain: Domain
     mutation: Mutation
-    selection: Selection | Surveying
+    selection: Selection | StatefulSelection
     initial: Initial
     plan: Plan
 
-    def breeder(self) -> Breeder:
+    def breeder(self) -> Variation:
         """Make what makes children, without populations."""
         settings = self.settings
-        return Breeder(
+        return Variation(
             self.network,
             self.domain,
             self.mutation,
@@ -70,7 +70,7 @@ class Prepared:
             plan=self.plan,
             adaptation=self._adaptation(),
             stop_when_solved=settings.stop == "solved",
-            care=Care(settings.evaluation_timeout, settings.failures),
+            care=FailurePolicy(settings.evaluation_timeout, settings.failures),
         )
 
 
@@ -83,10 +83,12 @@ def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None =
     """Build the parts, and find out whether they fit; a model of the user's own takes the place of any other."""
     domain: Domain = build_part(plugins.domains[settings.domain], settings.domain_options)
     mutation: Mutation = build_part(plugins.mutations[settings.mutation], settings.mutation_options)
-    selection: Selection | Surveying = build_part(plugins.selections[settings.selection], settings.selection_options)
+    selection: Selection | StatefulSelection = build_part(
+        plugins.selections[settings.selection], settings.selection_options
+    )
     initial = Initial(settings.init, settings.init_scale)
     network = _network(settings, _model(settings, domain, model), initial)
-    trial = Trial(domain, network, Care(settings.evaluation_timeout))
+    trial = Trial(domain, network, FailurePolicy(settings.evaluation_timeout))
     if getattr(mutation, "needs_gradient", False) and getattr(domain, "compiled", True):
         genome = initial.genomes(network, fold(root_seed(settings.seed), 0, 0)[None])
         check_differentiable(network, genome, domain.observe(trial.experience(genome)))

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.async_loop import Steady
-from tfsm.evolution.async_worker import Bred, Nursery, Order
+from tfsm.evolution.async_loop import AsyncLoop
+from tfsm.evolution.async_worker import ChildRequest, ChildResult, ChildWorker
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluation import WARM_UP
 from tfsm.evolution.event_log import Event, EventLog
-from tfsm.parallel.pool import Desk, Failure, Message, Pool
+from tfsm.parallel.pool import Failure, Message, Pool, WorkerContext
 from tfsm.runs.build import Recipe, prepare
 from tfsm.runs.directory import Unwritten, told
 from tfsm.runs.records import ORDER
@@ -30,20 +30,20 @@ class MakeTask:
 
     experiment: str
     """Which one it is for."""
-    order: Order
+    order: ChildRequest
     recipe: Recipe | None = None
     """For a worker that has not made anything for this experiment yet."""
 
-    def __call__(self, desk: Desk) -> Generator[Any, None, Bred]:
+    def __call__(self, desk: WorkerContext) -> Generator[Any, None, ChildResult]:
         """Make it, in a worker."""
-        nurseries: dict[str, Nursery] = desk.kept.setdefault("nurseries", {})
+        nurseries: dict[str, ChildWorker] = desk.kept.setdefault("nurseries", {})
         if self.experiment not in nurseries:
             if self.recipe is None:
                 raise TfsmError("a worker was given an order, and does not know of which experiment")
             nurseries.clear()  # the memory of the one before
             recipe = self.recipe.for_runs(1)
             prepared = prepare(recipe.plugins(), recipe.settings, model=recipe.model)
-            nurseries[self.experiment] = Nursery(prepared.breeder())
+            nurseries[self.experiment] = ChildWorker(prepared.breeder())
         yield "begun"
         try:
             return nurseries[self.experiment].make(self.order)
@@ -62,7 +62,7 @@ LOOK_SECONDS: Final = 0.25
 class _Busy:
     """A worker's order, and since when it is at it."""
 
-    order: Order
+    order: ChildRequest
     slow: bool
     since: float = field(default_factory=time.monotonic)
 
@@ -100,7 +100,7 @@ class Steadily:
         as_it_was = [(group.runs, group.events) for group in saved]
         if self._log is not None:
             saved = [replace(group, events=self._log.count) for group in saved]
-        self.steady = Steady(
+        self.steady = AsyncLoop(
             engine,
             seed=settings.seed,
             runs=settings.runs,
@@ -121,7 +121,7 @@ class Steadily:
         self._busy: dict[int, _Busy] = {}
         self._taught: set[int] = set()
         self._warm: set[tuple[int, bool]] = set()
-        self._lost: deque[Order] = deque()
+        self._lost: deque[ChildRequest] = deque()
         self._attempts: dict[tuple[int, int], int] = {}
         self.evaluated = 0
         """Individuals that were settled here."""
@@ -180,7 +180,7 @@ class Steadily:
         for worker, order in zip(idle, self.steady.orders(len(idle)), strict=False):
             self._submit(worker, order)
 
-    def _submit(self, worker: int, order: Order) -> None:
+    def _submit(self, worker: int, order: ChildRequest) -> None:
         taught, kind = worker in self._taught, (worker, order.parent is None)
         experiment = self._session.about["experiment"]
         self._pool.submit(worker, MakeTask(experiment, order, None if taught else self._recipe))
@@ -195,7 +195,7 @@ class Steadily:
         self._warm -= {(worker, True), (worker, False)}
 
     def _hear(self, messages: Sequence[Message]) -> None:
-        arrived: list[Bred] = []
+        arrived: list[ChildResult] = []
         for worker, kind, content in messages:
             if kind in ("died", "failed"):  # which may have been before it had all that it needs
                 self._unlearn(worker)
@@ -214,7 +214,7 @@ class Steadily:
                 self._failed(order, content)
         self._settle(arrived)
 
-    def _settle(self, arrived: list[Bred]) -> None:
+    def _settle(self, arrived: list[ChildResult]) -> None:
         ended = len(self.steady.results)
         self.steady.settle(*arrived)
         self.evaluated += len(arrived)
@@ -222,12 +222,12 @@ class Steadily:
         if len(self.steady.results) > ended and not self.steady.ended:
             self._keep()  # without it, how the run ended would be found out again, and come out otherwise
 
-    def _failed(self, order: Order, failure: Failure) -> None:
+    def _failed(self, order: ChildRequest, failure: Failure) -> None:
         if self._session.settings.failures == "stop" and self.steady.waits_for(order):
             raise TfsmError(failure.text if failure.ours else f"a worker failed: {failure.text}")
         self._try_again(order, failure.text)
 
-    def _try_again(self, order: Order, why: str) -> None:
+    def _try_again(self, order: ChildRequest, why: str) -> None:
         if not self.steady.waits_for(order):
             return  # its run has ended meanwhile
         key = order.run, order.number
@@ -238,7 +238,7 @@ class Steadily:
             self._notify(f"warning: {why}; run {order.run}'s individual {order.number} is made again")
             self._lost.append(order)
 
-    def _give_up(self, order: Order, why: str) -> None:
+    def _give_up(self, order: ChildRequest, why: str) -> None:
         self._notify(f"warning: {why}; run {order.run}'s individual {order.number} counts as broken")
         self.steady.failed(order, why)
         self.evaluated += 1

@@ -23,7 +23,7 @@ from tfsm.models.network import Network
 from tfsm.runs.behavior_log import BehaviorFiles
 from tfsm.runs.records import LOCK, METRICS, ORDER, RECORD, behavior_file, now, read_record, write_json, write_text
 from tfsm.settings import Resolved
-from tfsm.utils.atomic import is_draft, put_aside, to_disk, whole
+from tfsm.utils.atomic import atomic_write, is_draft, put_aside, to_disk
 
 
 class MetricsFile:
@@ -216,7 +216,7 @@ class RunDirectory(Silent):
         file = champion_file(self.path, result.run)
         with told(self.path):
             self._behavior.end(result.run)
-            with whole(file) as draft:
+            with atomic_write(file) as draft:
                 self._network.child(result.champion).save(draft)
             others = [run for run in self._record["runs"] if run["run"] != result.run]
             summary = {**result.summary(), "champion": str(file.relative_to(self.path))}

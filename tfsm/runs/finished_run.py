@@ -21,7 +21,7 @@ from tfsm.settings.schema import RUN_KEYS, RunOptions
 
 
 @dataclass(frozen=True)
-class Past:
+class FinishedRun:
     """What a run directory tells."""
 
     directory: Path
@@ -63,7 +63,7 @@ class Past:
         return evaluations, behavior
 
 
-def open_run(directory: Path, *, trust: bool = False) -> Past:
+def open_run(directory: Path, *, trust: bool = False) -> FinishedRun:
     """Open a run directory; something else, or one that is damaged, is an error that says so.
 
     Args:
@@ -73,7 +73,7 @@ def open_run(directory: Path, *, trust: bool = False) -> Past:
     record = checked_record(directory)
     try:
         settings = as_kept(_settings(record["settings"], f"{directory / RECORD}: settings:"), directory)
-        past = Past(directory, settings, bool(record["plan"]["jit"]), tuple(record["runs"]), trust)
+        past = FinishedRun(directory, settings, bool(record["plan"]["jit"]), tuple(record["runs"]), trust)
     except (KeyError, TypeError) as error:
         raise TfsmError(f"{directory / RECORD}: not the record of a run: {type(error).__name__}: {error}") from None
     if not past.runs:

@@ -57,7 +57,7 @@ class Passing:
         raise NotImplementedError
 
 
-class Guarded(Passing):
+class SafeObserver(Passing):
     """Passes on to an observer what it has methods for; one that fails is warned of, and told nothing more.
 
     Args:
@@ -81,7 +81,7 @@ class Guarded(Passing):
             self._warn(f"the observer {self._name!r} failed and is told nothing more: {reason}")
 
 
-class Once:
+class DeduplicatingObserver:
     """Passes everything on but what was told before.
 
     Whoever goes on from a checkpoint tells again what came after it.
@@ -147,7 +147,9 @@ class Once:
         return new
 
 
-def guarded(plugins: Plugins, settings: Settings, others: Iterable[Any], warn: Callable[[str], None]) -> list[Guarded]:
+def guarded(
+    plugins: Plugins, settings: Settings, others: Iterable[Any], warn: Callable[[str], None]
+) -> list[SafeObserver]:
     """Build the observers that the settings name, and guard them together with others that came ready made."""
     named = [
         (name, build_part(plugins.observers[name], settings.observer_options[name])) for name in settings.observers
@@ -156,7 +158,7 @@ def guarded(plugins: Plugins, settings: Settings, others: Iterable[Any], warn: C
     for name, part in named:
         if not any(callable(getattr(part, event, None)) for event in EVENTS):
             raise TfsmError(f"the observer {name!r} hears nothing: it has none of the methods {', '.join(EVENTS)}")
-    return [Guarded(part, name, warn) for name, part in named]
+    return [SafeObserver(part, name, warn) for name, part in named]
 
 
 def one_line(error: BaseException) -> str:

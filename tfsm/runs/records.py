@@ -17,7 +17,7 @@ from annotated_types import Ge, Lt
 from typing_extensions import TypedDict
 
 from tfsm.errors import TfsmError
-from tfsm.utils.atomic import whole
+from tfsm.utils.atomic import atomic_write
 
 RECORD: Final = "run.json"
 METRICS: Final = "metrics.jsonl"
@@ -38,7 +38,7 @@ def now() -> str:
 
 def write_text(file: Path, text: str) -> None:
     """Write a file so that it is there as a whole or not at all."""
-    with whole(file) as draft:
+    with atomic_write(file) as draft:
         draft.write_text(text, encoding="utf-8")
 
 

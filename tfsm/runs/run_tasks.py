@@ -13,7 +13,7 @@ from tfsm.evolution.checkpoint import Saved, packed, unpacked
 from tfsm.evolution.checkpoint_schedule import Cadence, Every, parse_every
 from tfsm.evolution.lockstep_loop import Loop
 from tfsm.evolution.observers import Progress, RunResult
-from tfsm.parallel.pool import Desk, Failure, Pool
+from tfsm.parallel.pool import Failure, Pool, WorkerContext
 from tfsm.runs.build import Engines, Recipe
 from tfsm.runs.observers import Passing
 from tfsm.runs.result import as_users_see
@@ -82,7 +82,7 @@ class GroupTask:
     saved: tuple[bytes, ...] = ()
     """Where they stood when they were left."""
 
-    def __call__(self, desk: Desk) -> Generator[list[Told], None, GroupEnd]:
+    def __call__(self, desk: WorkerContext) -> Generator[list[Told], None, GroupEnd]:
         """Evolve, in a worker."""
         settings = self.recipe.settings
         engines: Engines = desk.kept.setdefault("engines", Engines())

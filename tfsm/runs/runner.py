@@ -15,7 +15,7 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.event_log import Event, read_events
 from tfsm.evolution.lockstep_loop import Loop
 from tfsm.evolution.selection import beginners_of
-from tfsm.parallel.pool import Pool, Where
+from tfsm.parallel.pool import Backend, Pool
 from tfsm.plugins import Plugins
 from tfsm.runs.build import Engines, Prepared, notes, prepare, recipe_of, without_reuse
 from tfsm.runs.child_tasks import Steadily
@@ -71,7 +71,7 @@ class _Underway:
 def run_elsewhere(
     plugins: Plugins,
     experiments: Sequence[Wanted],
-    where: Where,
+    where: Backend,
     *,
     command: Sequence[str] = (),
     stop: Callable[[], bool] = lambda: False,
@@ -114,7 +114,7 @@ def run_elsewhere(
 def _begun(
     plugins: Plugins,
     wanted: Wanted,
-    where: Where,
+    where: Backend,
     held: ExitStack,
     command: Sequence[str],
     notify: Callable[[str], None],
@@ -198,7 +198,7 @@ def run_experiment(
     stop: Callable[[], bool] = lambda: False,
     notify: Callable[[str], None] = lambda message: None,
     engines: Engines | None = None,
-    where: Where | None = None,
+    where: Backend | None = None,
     order: Path | None = None,
 ) -> Result:
     """Evolve, and keep everything in a run directory.

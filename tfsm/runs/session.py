@@ -14,7 +14,7 @@ from tfsm.evolution.checkpoint import Saved
 from tfsm.evolution.checkpoint_schedule import parse_every
 from tfsm.evolution.compile_plan import Plan
 from tfsm.evolution.observers import Experiment, Observer, Status
-from tfsm.interfaces import Domain, Filed
+from tfsm.interfaces import Domain, SupportsFiles
 from tfsm.models.genome import sections
 from tfsm.models.loading import described
 from tfsm.models.network import Network
@@ -22,7 +22,7 @@ from tfsm.parallel.pool import check_grain
 from tfsm.plugins import Plugins
 from tfsm.runs.checkpoints import CheckpointFiles
 from tfsm.runs.directory import RunDirectory, claim, taken, versions
-from tfsm.runs.observers import Once
+from tfsm.runs.observers import DeduplicatingObserver
 from tfsm.runs.records import RECORD, Locked, read_record
 from tfsm.runs.resume import fingerprint
 from tfsm.settings import Resolved, Settings
@@ -88,7 +88,7 @@ class Session:
                     command=list(command),
                     plan=asdict(plan) | {"place": dict(place or {"backend": "local"})},
                     objects=objects_of(plugins, self.settings),
-                    files=domain.files() if isinstance(domain, Filed) else {},
+                    files=domain.files() if isinstance(domain, SupportsFiles) else {},
                     beginners=beginners,
                     notify=notify,
                 )
@@ -104,7 +104,7 @@ class Session:
                 size=plan.runs * plan.bytes_each,
             )
         known = self._record.known if self._record is not None else frozenset()
-        self._others = [Once(other, known) for other in others]
+        self._others = [DeduplicatingObserver(other, known) for other in others]
 
     @property
     def observers(self) -> list[Observer]:

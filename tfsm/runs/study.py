@@ -12,7 +12,7 @@ from typing import Any
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.observers import Observer
-from tfsm.parallel.pool import Where
+from tfsm.parallel.pool import Backend
 from tfsm.plugins import Plugins
 from tfsm.runs.build import Engines
 from tfsm.runs.directory import claim
@@ -62,7 +62,7 @@ def run_study(
     extra: Mapping[str, Any] | None = None,
     stop: Callable[[], bool] = lambda: False,
     notify: Callable[[str], None] = lambda message: None,
-    where: Where | None = None,
+    where: Backend | None = None,
 ) -> StudyResult:
     """Run all members that have not been run yet.
 
@@ -149,7 +149,7 @@ def _side_by_side(
     results: dict[str, Result],
     *,
     watch: Watch,
-    where: Where,
+    where: Backend,
     **others: Any,
 ) -> None:
     if not members:

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.evolution.variation import chosen
-from tfsm.interfaces import Admission, Choice, Newcomer, Population, Surroundings, Surveying, Tensor
+from tfsm.interfaces import Admission, Candidate, Choice, Population, SelectionContext, StatefulSelection, Tensor
 from tfsm.kernels.random import fold, uniform
 from tfsm.testing.check_common import arrived, differences, require_none, twice, used_by
 from tfsm.testing.check_mutations import seeds
@@ -20,16 +20,16 @@ BEHAVIOR, CASES = 2, 3
 
 def choose(part: Any, fitness: Tensor, seed: Tensor) -> Choice:
     """Choose in populations `[B, N]` by seeds `[B, 2]`; all else that a scheme may see is drawn by these, too."""
-    if not isinstance(part, Surveying):
+    if not isinstance(part, StatefulSelection):
         return chosen(part, fitness, seed)
     parent, replaced = part.select(_population(part, fitness, seed), seed)
     return Choice(tf.cast(parent, tf.int32), tf.cast(replaced, tf.int32))
 
 
-def admit(part: Surveying, fitness: Tensor, seed: Tensor) -> tuple[Admission, Population]:
+def admit(part: StatefulSelection, fitness: Tensor, seed: Tensor) -> tuple[Admission, Population]:
     """Offer one more individual to each population, and return what is said of it, and the populations."""
     population = _population(part, fitness, seed)
-    newcomer = Newcomer(
+    newcomer = Candidate(
         fitness=uniform(fold(seed, 3), 1)[:, 0],
         behavior=uniform(fold(seed, 4), BEHAVIOR),
         cases=uniform(fold(seed, 5), CASES),
@@ -38,14 +38,14 @@ def admit(part: Surveying, fitness: Tensor, seed: Tensor) -> tuple[Admission, Po
     return part.admit(population, newcomer, seed), population
 
 
-def _population(part: Surveying, fitness: Tensor, seed: Tensor) -> Population:
+def _population(part: StatefulSelection, fitness: Tensor, seed: Tensor) -> Population:
     lanes, number = fitness.shape
 
     def drawn(what: str, word: int, size: int) -> Tensor:
         kept = number if what in part.needs else 0
         return tf.reshape(uniform(fold(seed, word), kept * size), [lanes, kept, size])
 
-    surroundings = Surroundings("a made-up domain", number, BEHAVIOR, CASES, ((0.0, 1.0),) * BEHAVIOR)
+    surroundings = SelectionContext("a made-up domain", number, BEHAVIOR, CASES, ((0.0, 1.0),) * BEHAVIOR)
     memory = tf.nest.map_structure(
         lambda x: tf.repeat(tf.convert_to_tensor(x)[None], lanes, axis=0), part.memory(surroundings)
     )
@@ -95,7 +95,7 @@ def broken_individuals_are_no_trouble(subject: Subject) -> None:
 
 def acceptance_is_said_for_each(subject: Subject) -> None:
     """`accepts` works element by element, and lets a better child in; `admit` says where, and what is remembered."""
-    if isinstance(subject.part, Surveying):
+    if isinstance(subject.part, StatefulSelection):
         _are_admitted(subject)
         return
     advice = "compare the tensors element by element, such as child >= replaced"

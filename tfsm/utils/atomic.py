@@ -17,7 +17,7 @@ _CANNOT_BE_ASKED: Final = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 
 
 @contextmanager
-def whole(file: Path) -> Iterator[Path]:
+def atomic_write(file: Path) -> Iterator[Path]:
     """Give a draft to write to, which becomes the file if nothing fails, and is removed if something does.
 
     The draft has the file's ending, because some libraries go by that. What was there before stays until the new file
@@ -67,7 +67,7 @@ def put_aside(file: Path, why: str, *, copy: bool = False) -> Path:
     free = next(name for name in names if not name.exists())
     if not copy:
         return file.rename(free)
-    with whole(free) as draft:
+    with atomic_write(free) as draft:
         shutil.copyfile(file, draft)
     return free
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from tfsm.interfaces import Admission, Choice, Nest, Newcomer, Population, Surroundings, Tensor
+from tfsm.interfaces import Admission, Candidate, Choice, Nest, Population, SelectionContext, Tensor
 from tfsm.kernels.random import split, uniform
 from tfsm_plugins.selections.options import LexicaseOptions
 from tfsm_plugins.selections.steady_state import anybody, contest
@@ -22,7 +22,7 @@ class Lexicase(LexicaseOptions):
 
     needs: ClassVar[tuple[str, ...]] = ("cases",)
 
-    def memory(self, surroundings: Surroundings) -> Nest:
+    def memory(self, surroundings: SelectionContext) -> Nest:
         """Return nothing: nothing is remembered."""
         return ()
 
@@ -51,7 +51,7 @@ class Lexicase(LexicaseOptions):
         )
         return Choice(anybody(left, last_seed), replaced)
 
-    def admit(self, population: Population, newcomer: Newcomer, seed: Tensor) -> Admission:
+    def admit(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
         """Let every child in."""
         return Admission(newcomer.slot, tf.ones_like(newcomer.slot, tf.bool), ())
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 from scipy.cluster.vq import kmeans2
 
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Admission, Choice, Nest, Newcomer, Population, Surroundings, Tensor
+from tfsm.interfaces import Admission, Candidate, Choice, Nest, Population, SelectionContext, Tensor
 from tfsm_plugins.selections.options import MapElitesOptions
 from tfsm_plugins.selections.steady_state import anybody
 
@@ -21,7 +21,7 @@ SEED: Final = 0
 """The same cells for every run and seed, so that archives can be compared."""
 
 
-def bounds_of(text: str | None, surroundings: Surroundings) -> tuple[np.ndarray, np.ndarray]:
+def bounds_of(text: str | None, surroundings: SelectionContext) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the most of each number of a behavior, `[D]` each.
 
     Args:
@@ -62,7 +62,7 @@ def sides(population: int, dimensions: int) -> int:
     return side if side**dimensions <= population else side - 1
 
 
-def grid(surroundings: Surroundings, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def grid(surroundings: SelectionContext, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the middles `[N, D]` of a regular grid's cells; places that are left over are never used."""
     count, dimensions = surroundings.population, surroundings.behavior
     side = sides(count, dimensions)
@@ -78,7 +78,7 @@ def grid(surroundings: Surroundings, low: np.ndarray, high: np.ndarray) -> np.nd
     return middles
 
 
-def centers(surroundings: Surroundings, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def centers(surroundings: SelectionContext, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the centers `[N, D]` of a centroidal Voronoi tessellation (Vassiliades et al. 2018)."""
     count, dimensions = surroundings.population, surroundings.behavior
     random = np.random.default_rng(SEED)
@@ -97,7 +97,7 @@ class MapElites(MapElitesOptions):
 
     needs: ClassVar[tuple[str, ...]] = ("behavior",)
 
-    def memory(self, surroundings: Surroundings) -> Nest:
+    def memory(self, surroundings: SelectionContext) -> Nest:
         """Return where the cells' middles are, `[N, D]`, and the bounds by which distances are measured, `[2, D]`."""
         low, high = bounds_of(self.bounds, surroundings)
         make = grid if self.archive == "grid" else centers
@@ -108,7 +108,7 @@ class MapElites(MapElitesOptions):
         parent = anybody(tf.math.is_finite(population.fitness), seed)
         return Choice(parent, tf.zeros_like(parent))
 
-    def admit(self, population: Population, newcomer: Newcomer, seed: Tensor) -> Admission:
+    def admit(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
         """Let a child into its cell if it is better than who is there."""
         cell = self.cell(population, newcomer.behavior)
         holder = tf.gather(population.fitness, cell, batch_dims=1)

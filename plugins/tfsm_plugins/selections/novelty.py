@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from tfsm.interfaces import Admission, Choice, Nest, Newcomer, Population, Surroundings, Tensor
+from tfsm.interfaces import Admission, Candidate, Choice, Nest, Population, SelectionContext, Tensor
 from tfsm.kernels.random import fold, split, uniform
 from tfsm_plugins.selections.options import NoveltyOptions
 from tfsm_plugins.selections.steady_state import contest
@@ -25,7 +25,7 @@ class Novelty(NoveltyOptions):
 
     needs: ClassVar[tuple[str, ...]] = ("behavior",)
 
-    def memory(self, surroundings: Surroundings) -> Nest:
+    def memory(self, surroundings: SelectionContext) -> Nest:
         """Return an empty archive, and how many were put into it."""
         return {"archive": tf.zeros([self.archive, surroundings.behavior]), "count": tf.constant(0)}
 
@@ -41,7 +41,7 @@ class Novelty(NoveltyOptions):
         _, replaced = contest(score, number, self.size, removal_seed)
         return Choice(parent, replaced)
 
-    def admit(self, population: Population, newcomer: Newcomer, seed: Tensor) -> Admission:
+    def admit(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
         """Let every child in, and put some into the archive."""
         archive, count = population.memory["archive"], population.memory["count"]
         healthy = tf.math.is_finite(newcomer.fitness)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Admission, Choice, Nest, Newcomer, Population, Surroundings, Tensor
+from tfsm.interfaces import Admission, Candidate, Choice, Nest, Population, SelectionContext, Tensor
 from tfsm.kernels.random import uniform
 from tfsm_plugins.selections.options import TruncationOptions
 
@@ -23,7 +23,7 @@ class Truncation(TruncationOptions):
 
     needs: ClassVar[tuple[str, ...]] = ()
 
-    def memory(self, surroundings: Surroundings) -> Nest:
+    def memory(self, surroundings: SelectionContext) -> Nest:
         """Return the beginning: a generation of N individuals of whom none is born."""
         population = surroundings.population
         if self.parents >= population or self.elites > self.parents:
@@ -47,7 +47,7 @@ class Truncation(TruncationOptions):
         parent = tf.gather(memory["parents"], tf.cast(number, tf.int32), batch_dims=1)
         return Choice(parent, tf.gather(memory["free"], memory["born"], batch_dims=1))
 
-    def admit(self, population: Population, newcomer: Newcomer, seed: Tensor) -> Admission:
+    def admit(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
         """Let every child in; after the last of a generation the next one begins."""
         memory = population.memory
         healthy = tf.math.is_finite(newcomer.fitness)

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from tests.domains.gym.made import Made, diary, luck, made, total
 from tests.domains.gym.playing import always, answers, drawn, fitness, gym, seeds
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Evaluation, Film, Filmed
+from tfsm.interfaces import Evaluation, Film, SupportsFilm
 from tfsm.models.network import Network
 from tfsm_domains.gym.rollout import Beginning, Moments
 
@@ -248,7 +248,7 @@ def test_there_is_a_picture_of_the_beginning_and_of_every_step(hold: int) -> Non
     with made():
         domain = gym(hold=hold, vector="async")
         film = filmed(domain)
-    assert isinstance(domain, Filmed)
+    assert isinstance(domain, SupportsFilm)
     assert film.rate == 7
     assert [int(film.frame(i).max()) for i in range(len(film))] == [0, 1, 2, 3, 4, 5]
     assert film.frame(0).shape[0] % 2 == film.frame(0).shape[1] % 2 == 0

@@ -19,7 +19,7 @@ from tests.helpers.engines import Recorder
 from tfsm.errors import TfsmError
 from tfsm.evolution.initialization import Initial
 from tfsm.evolution.lockstep_loop import Loop
-from tfsm.interfaces import Filmed, Mapped
+from tfsm.interfaces import SupportsBehaviorMap, SupportsFilm
 from tfsm.kernels.random import fold, root_seed
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
@@ -178,8 +178,8 @@ def test_a_run_alone_is_the_same_as_among_others(maze: Maze) -> None:
 @pytest.mark.parametrize("maze", [TopdownMaze(), FirstPersonMaze(frames=100)], ids=["topdown", "first-person"])
 def test_mazes_can_be_looked_at_drawn_and_sent_away(maze: Maze) -> None:
     pytest.importorskip("pygame")
-    assert isinstance(maze, Filmed)
-    assert isinstance(maze, Mapped)
+    assert isinstance(maze, SupportsFilm)
+    assert isinstance(maze, SupportsBehaviorMap)
     network = Network(tiny(maze.network().input_shape[1]))
     film = maze.film(network, genomes_of(network, 3), SEED)
     first, last, still = film.frame(0), film.frame(len(film) - 1), film.still()
