@@ -14,7 +14,7 @@ from typing import Final
 from benchmarks.arithmetic import rate
 from benchmarks.measure import Effort, clock, interleave, needed
 from tfsm.analysis import compare, summarize
-from tfsm.analysis.results import Method, Outcome, Study
+from tfsm.analysis.results import Method, RunOutcome, Study
 
 RESULTS: Final = Path(__file__).parents[1] / "results"
 PAPER: Final = ("control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so")
@@ -27,12 +27,12 @@ STEPS: Final = 16
 
 def methods(domain: str) -> tuple[Method, ...]:
     """Return how all runs of all operators ended."""
-    found: dict[str, list[Outcome]] = {}
+    found: dict[str, list[RunOutcome]] = {}
     for file in (RESULTS / domain / "runs.csv", RESULTS / "beyond" / "runs.csv"):
         with file.open(newline="") as lines:
             for row in csv.DictReader(lines):
                 if row["domain"] == domain:
-                    outcome = Outcome(
+                    outcome = RunOutcome(
                         int(row["run"]), row["solved"] == "1", int(row["evaluations"]), float(row["best_fitness"])
                     )
                     found.setdefault(row["method"], []).append(outcome)

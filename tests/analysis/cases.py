@@ -7,7 +7,7 @@ from math import comb, erfc, sqrt
 import numpy as np
 from hypothesis import strategies as st
 
-from tfsm.analysis.results import Method, Outcome
+from tfsm.analysis.results import Method, RunOutcome
 
 Z = 1.959963984540054
 """Within so many standard deviations lies 95% of a normal distribution."""
@@ -18,7 +18,7 @@ def method(
 ) -> Method:
     """Make up runs: solved after so many evaluations, failed at the budget, or stopped unsolved before."""
     ends = [(True, at) for at in solved] + [(False, budget)] * failed + [(False, at) for at in stopped]
-    return Method(name, tuple(Outcome(run, done, at, 0.5) for run, (done, at) in enumerate(ends)), budget)
+    return Method(name, tuple(RunOutcome(run, done, at, 0.5) for run, (done, at) in enumerate(ends)), budget)
 
 
 def logged(records: dict[int, dict[int, float | None]], budget: int = 100) -> Method:

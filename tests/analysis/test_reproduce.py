@@ -22,7 +22,7 @@ from tfsm.analysis.claims import (
 )
 from tfsm.analysis.reproduce import FIGURES, Reproduction
 from tfsm.analysis.results import Method, Study
-from tfsm.analysis.robustness import Retained, Robustness
+from tfsm.analysis.robustness import MutantSample, Robustness
 from tfsm.plugins import load_plugins
 
 EARLY, LATE = list(range(10, 18)), list(range(50, 58))
@@ -95,9 +95,10 @@ def test_what_was_not_run_says_nothing() -> None:
             assert claim.check(Evidence({})).holds is None, claim.text
 
 
-def robust(method_: str, operator: str, means: Sequence[float]) -> list[Retained]:
+def robust(method_: str, operator: str, means: Sequence[float]) -> list[MutantSample]:
     return [
-        Retained(method_, run, operator, 0.1, 1.0, np.array([mean]), np.array([mean])) for run, mean in enumerate(means)
+        MutantSample(method_, run, operator, 0.1, 1.0, np.array([mean]), np.array([mean]))
+        for run, mean in enumerate(means)
     ]
 
 

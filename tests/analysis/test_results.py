@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.helpers.outcomes import write_run
-from tfsm.analysis.results import Outcome, collect, names
+from tfsm.analysis.results import RunOutcome, load_studies, method_names
 from tfsm.errors import TfsmError
 
 
@@ -20,10 +20,10 @@ def study_of(folder: Path, **record: object) -> None:
 
 
 def test_a_run_directory_is_a_method(tmp_path: Path) -> None:
-    (study,) = collect([write_run(tmp_path / "r")])
+    (study,) = load_studies([write_run(tmp_path / "r")])
     (method,) = study.methods
     assert (study.domain, method.name, method.budget, method.solved) == ("made-up", "control", 100, 1)
-    assert method.outcomes == (Outcome(0, True, 40, 1.0), Outcome(1, False, 100, None))
+    assert method.outcomes == (RunOutcome(0, True, 40, 1.0), RunOutcome(1, False, 100, None))
     assert [line["run"] for line in method.metrics] == [0, 1]
     assert method.directory == tmp_path / "r"
 
@@ -32,8 +32,8 @@ def test_a_study_names_its_methods_and_tells_its_scale(tmp_path: Path) -> None:
     write_run(tmp_path / "s" / "sm-r-0.1", mutation="sm-r")
     write_run(tmp_path / "s" / "control")
     study_of(tmp_path / "s", scale=0.1)
-    (study,) = collect([tmp_path / "s"])
-    assert names(study.methods) == ["control", "sm-r-0.1"]
+    (study,) = load_studies([tmp_path / "s"])
+    assert method_names(study.methods) == ["control", "sm-r-0.1"]
     assert [method.record["scale"] for method in study.methods] == [0.1, 0.1]
 
 
@@ -41,8 +41,8 @@ def test_a_member_that_has_not_begun_is_left_out(tmp_path: Path) -> None:
     write_run(tmp_path / "s" / "control")
     (tmp_path / "s" / "later").mkdir()
     study_of(tmp_path / "s")
-    (study,) = collect([tmp_path / "s"])
-    assert names(study.methods) == ["control"]
+    (study,) = load_studies([tmp_path / "s"])
+    assert method_names(study.methods) == ["control"]
     assert "scale" not in study.methods[0].record
 
 
@@ -51,8 +51,8 @@ def test_a_folder_of_runs_becomes_a_study_for_each_domain(tmp_path: Path) -> Non
     write_run(tmp_path / "runs" / "b", domain="other")
     write_run(tmp_path / "runs" / "c" / "sm-r", mutation="sm-r")
     study_of(tmp_path / "runs" / "c")
-    found = collect([tmp_path / "runs"])
-    assert {study.domain: names(study.methods) for study in found} == {
+    found = load_studies([tmp_path / "runs"])
+    assert {study.domain: method_names(study.methods) for study in found} == {
         "made-up": ["control", "sm-r"],
         "other": ["control"],
     }
@@ -60,7 +60,7 @@ def test_a_folder_of_runs_becomes_a_study_for_each_domain(tmp_path: Path) -> Non
 
 def test_the_same_directory_counts_once(tmp_path: Path) -> None:
     write_run(tmp_path / "r")
-    (study,) = collect([tmp_path / "r", tmp_path / "." / "r"])
+    (study,) = load_studies([tmp_path / "r", tmp_path / "." / "r"])
     assert len(study.methods) == 1
 
 
@@ -74,20 +74,20 @@ def test_the_same_directory_counts_once(tmp_path: Path) -> None:
 def test_methods_of_one_name_are_told_apart_by_what_differs(
     other: dict[str, object], expected: list[str], tmp_path: Path
 ) -> None:
-    (study,) = collect([write_run(tmp_path / "a"), write_run(tmp_path / "b", **other)])
-    assert names(study.methods) == expected
+    (study,) = load_studies([write_run(tmp_path / "a"), write_run(tmp_path / "b", **other)])
+    assert method_names(study.methods) == expected
 
 
 def test_methods_that_do_not_differ_are_told_apart_by_where_they_are(tmp_path: Path) -> None:
-    (study,) = collect([write_run(tmp_path / "a"), write_run(tmp_path / "b")])
-    assert names(study.methods) == [f"control in {tmp_path / name}" for name in "ab"]
+    (study,) = load_studies([write_run(tmp_path / "a"), write_run(tmp_path / "b")])
+    assert method_names(study.methods) == [f"control in {tmp_path / name}" for name in "ab"]
 
 
 def test_a_last_line_that_was_never_finished_is_left_out(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "r")
     with (directory / "metrics.jsonl").open("a") as file:
         file.write('{"run": 0, "eval')
-    (study,) = collect([directory])
+    (study,) = load_studies([directory])
     assert len(study.methods[0].metrics) == 2
 
 
@@ -112,7 +112,7 @@ def test_what_is_damaged_is_named(file: str, text: str, message: str, tmp_path: 
     directory = write_run(tmp_path / "r")
     (directory / file).write_text(text)
     with pytest.raises(TfsmError, match=message):
-        collect([directory])
+        load_studies([directory])
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_what_no_run_would_have_written_is_named(change: dict[str, Any], message
     record = json.loads((directory / "run.json").read_text())
     (directory / "run.json").write_text(json.dumps(record | change))
     with pytest.raises(TfsmError, match=message):
-        collect([directory])
+        load_studies([directory])
 
 
 def test_what_is_no_run_directory_is_named(tmp_path: Path) -> None:
     with pytest.raises(TfsmError, match="no such directory"):
-        collect([tmp_path / "nowhere"])
+        load_studies([tmp_path / "nowhere"])
     with pytest.raises(TfsmError, match=r"it has no run\.json"):
-        collect([tmp_path])
+        load_studies([tmp_path])

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 import tfsm
-from tfsm.analysis.robustness import Retained, Robustness, load, robustness, save
+from tfsm.analysis.robustness import MutantSample, Robustness, load, measure_robustness, save
 from tfsm.errors import TfsmError
 from tfsm.evolution.evaluation import Evaluator
 from tfsm.models.network import Network
@@ -29,7 +29,7 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_solution_meets_every_operator(solved: Path) -> None:
     told: list[tuple[int, int, str]] = []
-    found = robustness(
+    found = measure_robustness(
         PLUGINS,
         [solved],
         mutations=["control", "sm-g-sum"],
@@ -54,7 +54,7 @@ def test_every_solution_meets_every_operator(solved: Path) -> None:
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_mutants(solved: Path) -> None:
     def fractions(seed: int) -> np.ndarray:
-        found = robustness(PLUGINS, [solved], mutations=["control"], perturbations=40, histogram=0, seed=seed)
+        found = measure_robustness(PLUGINS, [solved], mutations=["control"], perturbations=40, histogram=0, seed=seed)
         return np.array([entry.performance for entry in found.entries])
 
     np.testing.assert_array_equal(fractions(1), fractions(1))
@@ -64,8 +64,10 @@ def test_the_same_seed_gives_the_same_mutants(solved: Path) -> None:
 def test_nothing_solved_is_an_error_that_names_the_way_out(tmp_path: Path) -> None:
     tfsm.evolve("simple-easy", mutation="control", out=tmp_path / "r", evaluations=3)
     with pytest.raises(TfsmError, match="--all"):
-        robustness(PLUGINS, [tmp_path / "r"], mutations=["control"], perturbations=2, histogram=0)
-    found = robustness(PLUGINS, [tmp_path / "r"], mutations=["control"], perturbations=3, histogram=0, everybody=True)
+        measure_robustness(PLUGINS, [tmp_path / "r"], mutations=["control"], perturbations=2, histogram=0)
+    found = measure_robustness(
+        PLUGINS, [tmp_path / "r"], mutations=["control"], perturbations=3, histogram=0, everybody=True
+    )
     assert found.measure == "fitness above that of random networks"
     assert np.isfinite(found.entries[0].fraction).all()
 
@@ -83,7 +85,7 @@ def test_performance_counts_right_sequences() -> None:
 
 def made_up() -> Robustness:
     entries = [
-        Retained("a", run, operator, 0.1, 2.0, np.array([1.0, np.nan]), np.array([mean, mean]))
+        MutantSample("a", run, operator, 0.1, 2.0, np.array([1.0, np.nan]), np.array([mean, mean]))
         for operator, means in {"x": [0.9, 0.8, 0.7], "y": [0.1, 0.2, 0.3]}.items()
         for run, mean in enumerate(means)
     ]

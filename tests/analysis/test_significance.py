@@ -15,10 +15,19 @@ from hypothesis import strategies as st
 
 from tests.analysis.cases import method, methods, slowly, two_sided
 from tfsm import analysis as statistics
-from tfsm.analysis import Verdict, compare, compare_all, compare_retained, holm, retained, significant, wilson
+from tfsm.analysis import (
+    Verdict,
+    compare,
+    compare_all,
+    compare_retention,
+    holm,
+    is_significant,
+    retention,
+    wilson_interval,
+)
 from tfsm.analysis import significance as family
-from tfsm.analysis.results import Method, Outcome, Study
-from tfsm.analysis.significance import _p, barnard, barnard_p, log_rank, mann_whitney, score
+from tfsm.analysis.results import Method, RunOutcome, Study
+from tfsm.analysis.significance import _p, barnard, barnard_p_value, log_rank, mann_whitney, score_statistic
 from tfsm.errors import TfsmError
 
 
@@ -38,12 +47,12 @@ from tfsm.errors import TfsmError
     ],
 )
 def test_small_tables_by_hand(first: tuple[int, int], second: tuple[int, int], p: float) -> None:
-    assert barnard_p(first, second) == pytest.approx(p, rel=1e-6)
+    assert barnard_p_value(first, second) == pytest.approx(p, rel=1e-6)
 
 
 def test_the_score_by_hand() -> None:
     # 3/4 - 1/4 over sqrt(1/2 · 1/2 · (1/4 + 1/4)) = 0.5 / 0.35355.
-    assert score((3, 4), (1, 4)) == pytest.approx(2**0.5)
+    assert score_statistic((3, 4), (1, 4)) == pytest.approx(2**0.5)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +66,7 @@ def test_the_score_by_hand() -> None:
     ],
 )
 def test_no_outcome_that_is_as_extreme_is_missed(first: tuple[int, int], second: tuple[int, int]) -> None:
-    assert barnard_p(first, second) == pytest.approx(slowly(first, second), rel=2e-3)
+    assert barnard_p_value(first, second) == pytest.approx(slowly(first, second), rel=2e-3)
 
 
 @settings(max_examples=30, deadline=None)
@@ -65,11 +74,11 @@ def test_no_outcome_that_is_as_extreme_is_missed(first: tuple[int, int], second:
 def test_any_small_table(pair: tuple[tuple[int, int], tuple[int, int]]) -> None:
     first, second = pair
     assume(0 < first[0] + second[0] < first[1] + second[1])
-    p = barnard_p(first, second)
+    p = barnard_p_value(first, second)
     assert p == pytest.approx(slowly(first, second), rel=2e-3)
-    assert p == barnard_p(second, first)
+    assert p == barnard_p_value(second, first)
     unsolved = (first[1] - first[0], first[1]), (second[1] - second[0], second[1])
-    assert p == pytest.approx(barnard_p(*unsolved), rel=1e-9)
+    assert p == pytest.approx(barnard_p_value(*unsolved), rel=1e-9)
 
 
 KEYS = ["mann-whitney-all", "mann-whitney-solved", "barnard-end", "barnard-at", "log-rank", "mann-whitney-fitness"]
@@ -122,7 +131,7 @@ def test_the_difference_of_the_shares_is_built_from_wilsons_intervals() -> None:
     difference = compare(method("a", solved=[1, 2, 3]), method("b", solved=[50], failed=2)).solved_difference
     assert difference is not None
     assert difference.value == pytest.approx(2 / 3)
-    (low, _), (other_low, other_high) = wilson(3, 3), wilson(1, 3)
+    (low, _), (other_low, other_high) = wilson_interval(3, 3), wilson_interval(1, 3)
     assert (difference.value - difference.low) ** 2 == pytest.approx((1 - low) ** 2 + (other_high - 1 / 3) ** 2)
     assert (difference.high - difference.value) ** 2 == pytest.approx((1 / 3 - other_low) ** 2)
 
@@ -227,7 +236,7 @@ def test_a_method_does_not_differ_from_itself(runs: Method) -> None:
 
 def test_fitness_is_compared_where_nothing_is_solved() -> None:
     def unsolved(name: str, fitness: list[float | None]) -> Method:
-        return Method(name, tuple(Outcome(run, False, 100, value) for run, value in enumerate(fitness)), 100)
+        return Method(name, tuple(RunOutcome(run, False, 100, value) for run, value in enumerate(fitness)), 100)
 
     # Four against four without overlap, one of the lower without any fitness: U = 16, p = 2 / C(8, 4) = 2 / 70.
     verdict = compare(unsolved("a", [4.0, 5.0, 6.0, 7.0]), unsolved("b", [None, 1.0, 2.0, 3.0])).verdicts[
@@ -311,15 +320,15 @@ def test_one_method_has_nobody_to_be_compared_with() -> None:
 
 def test_one_run_a_side_is_never_significant() -> None:
     for pair in compare_all(Study("parity", (ONCE, SLOW, NEVER)), baseline="once", at=50):
-        assert not any(significant(verdict, level=1.1) for verdict in pair.verdicts.values())
+        assert not any(is_significant(verdict, level=1.1) for verdict in pair.verdicts.values())
 
 
 def test_significant_is_what_stays_below_the_level_after_adjusting() -> None:
-    assert significant(Verdict("", 1.0, 0.01, adjusted=0.04))
-    assert not significant(Verdict("", 1.0, 0.01, adjusted=0.05))
-    assert not significant(Verdict("", 1.0, 0.01, adjusted=0.06))
-    assert significant(Verdict("", 1.0, 0.01, adjusted=0.06), level=0.1)
-    assert not significant(Verdict("", 1.0, 0.01))
+    assert is_significant(Verdict("", 1.0, 0.01, adjusted=0.04))
+    assert not is_significant(Verdict("", 1.0, 0.01, adjusted=0.05))
+    assert not is_significant(Verdict("", 1.0, 0.01, adjusted=0.06))
+    assert is_significant(Verdict("", 1.0, 0.01, adjusted=0.06), level=0.1)
+    assert not is_significant(Verdict("", 1.0, 0.01))
 
 
 def test_mann_whitney_without_ties() -> None:
@@ -437,53 +446,53 @@ ANY = st.floats(allow_nan=False, allow_infinity=False)
 def test_a_fraction_between_the_worst_and_the_parent() -> None:
     # From -10 up to 30 there are 40: 10 is half of the way, 30 all of it; beyond either end is clipped.
     children = np.array([10.0, 30.0, -10.0, 20.0, 50.0, -90.0])
-    assert retained(30, children, worst=-10).tolist() == [0.5, 1, 0, 0.75, 1, 0]
+    assert retention(30, children, worst=-10).tolist() == [0.5, 1, 0, 0.75, 1, 0]
 
 
 def test_a_broken_child_retains_nothing() -> None:
-    assert retained(2, np.array([np.nan, np.inf, -np.inf, 1]), worst=0).tolist() == [0, 0, 0, 0.5]
+    assert retention(2, np.array([np.nan, np.inf, -np.inf, 1]), worst=0).tolist() == [0, 0, 0, 0.5]
 
 
 @pytest.mark.parametrize("worst", [3.0, 4.0])
 def test_of_a_parent_no_better_than_the_worst_equal_children_retain_all(worst: float) -> None:
-    assert retained(3, np.array([3.0, 2.0, 5.0, np.nan]), worst=worst).tolist() == [1, 0, 1, 0]
+    assert retention(3, np.array([3.0, 2.0, 5.0, np.nan]), worst=worst).tolist() == [1, 0, 1, 0]
 
 
 def test_shapes_stay() -> None:
-    assert retained(1, np.zeros((3, 50)), worst=0).shape == (3, 50)
-    assert retained(1, np.zeros(0), worst=0).shape == (0,)
+    assert retention(1, np.zeros((3, 50)), worst=0).shape == (3, 50)
+    assert retention(1, np.zeros(0), worst=0).shape == (0,)
 
 
 @pytest.mark.parametrize(("parent", "worst"), [(math.nan, 0), (math.inf, 0), (1, -math.inf), (1, math.nan)])
 def test_a_parent_or_worst_that_is_not_finite_is_told(parent: float, worst: float) -> None:
     with pytest.raises(TfsmError, match="must be finite numbers"):
-        retained(parent, np.ones(2), worst)
+        retention(parent, np.ones(2), worst)
 
 
 @given(ANY, st.lists(st.floats()), ANY)
 def test_always_between_nothing_and_all(parent: float, children: list[float], worst: float) -> None:
-    kept = retained(parent, np.array([*children, parent]), worst)
+    kept = retention(parent, np.array([*children, parent]), worst)
     assert ((kept >= 0) & (kept <= 1)).all()
     assert kept[-1] == 1
 
 
 def test_two_operators_are_compared_by_where_their_values_lie() -> None:
     # Apart without ties: 2 of C(8, 4) = 70 orders.
-    verdict = compare_retained(np.array([0.9, 0.8, 0.95, 1.0]), np.array([0.1, 0.2, 0.3, 0.0]))
+    verdict = compare_retention(np.array([0.9, 0.8, 0.95, 1.0]), np.array([0.1, 0.2, 0.3, 0.0]))
     assert (verdict.test, verdict.statistic) == ("Mann-Whitney U", 16)
     assert verdict.p == pytest.approx(2 / 70)
 
 
 def test_operators_that_cannot_be_told_apart() -> None:
-    tied = compare_retained(np.ones(20), np.ones(20))
+    tied = compare_retention(np.ones(20), np.ones(20))
     assert (tied.p, tied.note) == (1, "all values are tied")
-    few = compare_retained(np.ones(1), np.zeros(20))
+    few = compare_retention(np.ones(1), np.zeros(20))
     assert (few.p, few.note) == (None, "needs two values or more on each side")
 
 
 def test_values_that_are_not_finite_are_told() -> None:
     with pytest.raises(TfsmError, match="must be finite"):
-        compare_retained(np.array([0.5, np.nan]), np.ones(2))
+        compare_retention(np.array([0.5, np.nan]), np.ones(2))
 
 
 def test_importing_the_statistics_imports_no_tensorflow() -> None:

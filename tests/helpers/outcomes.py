@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tfsm.analysis.results import Method, Outcome
+from tfsm.analysis.results import Method, RunOutcome
 
 
 def method(name: str, solved: Sequence[int], unsolved: int = 0, *, budget: int = 100, fitness: float = 0.0) -> Method:
     """Return a method with runs solved after so many evaluations, and some that were not."""
     ended = [(True, evaluations) for evaluations in solved] + [(False, budget)] * unsolved
-    outcomes = tuple(Outcome(run, *how, fitness) for run, how in enumerate(ended))
+    outcomes = tuple(RunOutcome(run, *how, fitness) for run, how in enumerate(ended))
     return Method(name, outcomes, budget, settings={"domain": "made-up", "mutation": name, "intensity": 0.1})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfsm.analysis.results import Method, Outcome, Study
+from tfsm.analysis.results import Method, RunOutcome, Study
 
 EVIL = "<script>alert('x')</script> & \"$co$\""
 """A name that is a script for a careless page, and a formula for careless figures."""
@@ -26,7 +26,7 @@ def method(
 ) -> Method:
     """Return a method whose runs were solved after so many evaluations, or never."""
     outcomes = tuple(
-        Outcome(run, when is not None, BUDGET if when is None else when, 1 + run / 10)
+        RunOutcome(run, when is not None, BUDGET if when is None else when, 1 + run / 10)
         for run, when in enumerate(solutions)
     )
     settings = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfsm.analysis import Comparison, Verdict, compare, compare_retained, mann_whitney, mean_best
+from tfsm.analysis import Comparison, Verdict, compare, compare_retention, mann_whitney, mean_best_fitness
 from tfsm.analysis.results import Method, Study
 from tfsm.analysis.robustness import Robustness
 
@@ -87,7 +87,7 @@ def ahead(domain: str, first: str, second: str, level: float) -> Claim:
         if one is None or other is None:
             return NOT_RUN
         budget = max(one.budget, other.budget)
-        means, others = (mean_best(method, budget=budget) for method in (one, other))
+        means, others = (mean_best_fitness(method, budget=budget) for method in (one, other))
         verdict = mann_whitney(means.tolist(), others.tolist())
         text = f"{_p(verdict)}, median {np.median(means):.3g} against {np.median(others):.3g}"
         above = bool(np.median(means) > np.median(others))
@@ -149,7 +149,7 @@ def more_robust(operator: str, other: str, level: float) -> Claim:
         texts, holds = [], []
         for method in found.methods:
             first, second = found.means(method, operator), found.means(method, other)
-            verdict = compare_retained(first, second)
+            verdict = compare_retention(first, second)
             texts.append(f"{method}: {first.mean():.2f} against {second.mean():.2f}, {_p(verdict)}")
             holds.append(None if verdict.p is None else verdict.p < level and bool(first.mean() > second.mean()))
         known = [held for held in holds if held is not None]

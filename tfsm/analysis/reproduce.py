@@ -123,8 +123,8 @@ FIGURES: Final[dict[str, Figure]] = {
 }
 
 
-FOLDER: Final = "summary"
-WORDS: Final[Mapping[bool | None, str]] = {True: "yes", False: "no", None: "cannot be said"}
+SUMMARY_FOLDER: Final = "summary"
+ANSWERS: Final[Mapping[bool | None, str]] = {True: "yes", False: "no", None: "cannot be said"}
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Reproduction:
         if self.scaled:
             lines += [f"**{self.scaled[0].upper()}{self.scaled[1:]}.**", ""]
         lines += ["```console", f"$ {' '.join(self.command)}", "```", "", "| claim | here | holds |", "|---|---|---|"]
-        lines += [f"| {item.claim} | {item.statistic} | {WORDS[item.holds]} |" for item in self.checked()]
+        lines += [f"| {item.claim} | {item.statistic} | {ANSWERS[item.holds]} |" for item in self.checked()]
         lines += ["", "| domain | method | solved | median evaluations | seconds |", "|---|---|---|---|---|"]
         for domain, method in self.methods:
             told, seconds = summarize(method), seconds_of(method)

@@ -15,7 +15,7 @@ from tfsm.settings.schema import flattened
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """How one run ended."""
 
     run: int
@@ -31,7 +31,7 @@ class Method:
 
     name: str
     """What the method is called in tables and figures; different for each method of a study."""
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[RunOutcome, ...]
     budget: int
     """The most evaluations of a run."""
     metrics: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
@@ -64,12 +64,12 @@ class Study:
         return next((method for method in self.methods if method.name == name), None)
 
 
-def names(methods: Sequence[Method]) -> list[str]:
+def method_names(methods: Sequence[Method]) -> list[str]:
     """Return what the methods are called."""
     return [method.name for method in methods]
 
 
-def collect(directories: Sequence[Path], *, strict: bool = True) -> list[Study]:
+def load_studies(directories: Sequence[Path], *, strict: bool = True) -> list[Study]:
     """Return a study for each domain found in run directories, studies, and folders of them.
 
     Args:
@@ -110,7 +110,7 @@ def _method(directory: Path, told: Mapping[str, Any]) -> Method:
     if told.get("scale", 1.0) != 1.0:
         record["scale"] = told["scale"]
     outcomes = tuple(
-        Outcome(run["run"], run["solved"], run["evaluations"], run["best_fitness"]) for run in record["runs"]
+        RunOutcome(run["run"], run["solved"], run["evaluations"], run["best_fitness"]) for run in record["runs"]
     )
     name = str(told.get("name", settings["mutation"]))
     return Method(name, outcomes, settings["evaluations"], checked_metrics(directory), settings, record, directory)

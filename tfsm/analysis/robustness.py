@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 import tensorflow as tf
 
-from tfsm.analysis import Verdict, compare_retained, holm, retained
-from tfsm.analysis.results import Method, Outcome, collect
+from tfsm.analysis import Verdict, compare_retention, holm, retention
+from tfsm.analysis.results import Method, RunOutcome, load_studies
 from tfsm.errors import TfsmError
 from tfsm.evolution.evaluation import Evaluator
 from tfsm.evolution.initialization import Initial
@@ -26,11 +26,11 @@ from tfsm.runs.finished_run import open_run
 from tfsm.runs.records import read_json, write_json
 from tfsm.settings import Settings, resolve
 
-FILE: Final = "robustness.json"
+ROBUSTNESS_FILE: Final = "robustness.json"
 
 
 @dataclass(frozen=True)
-class Retained:
+class MutantSample:
     """Mutants of one solution by one operator."""
 
     method: str
@@ -52,7 +52,7 @@ class Retained:
 
 
 @dataclass(frozen=True)
-class Pair:
+class OperatorComparison:
     """Two operators, on the solutions of one method."""
 
     method: str
@@ -71,8 +71,8 @@ class Robustness:
     perturbations: int
     nothing: float
     """The performance of somebody who has achieved nothing."""
-    entries: tuple[Retained, ...]
-    samples: tuple[Retained, ...]
+    entries: tuple[MutantSample, ...]
+    samples: tuple[MutantSample, ...]
     """Many mutants of one solution of each method, by its own operator."""
 
     @property
@@ -89,10 +89,12 @@ class Robustness:
         """Return the robustness `[n]` of each solution of a method to an operator."""
         return np.array([e.mean for e in self.entries if (e.method, e.operator) == (method, operator)])
 
-    def pairs(self) -> list[Pair]:
+    def pairs(self) -> list[OperatorComparison]:
         """Compare all operators on the solutions of each method; adjusted over all of it by Holm's method."""
         found = [
-            Pair(method, first, second, compare_retained(self.means(method, first), self.means(method, second)))
+            OperatorComparison(
+                method, first, second, compare_retention(self.means(method, first), self.means(method, second))
+            )
             for method in self.methods
             for first, second in combinations(self.operators, 2)
         ]
@@ -107,7 +109,7 @@ class Robustness:
         return plain | {"entries": _plain(self.entries), "samples": _plain(self.samples)}
 
 
-def _plain(entries: Sequence[Retained]) -> list[dict[str, Any]]:
+def _plain(entries: Sequence[MutantSample]) -> list[dict[str, Any]]:
     return [
         asdict(entry)
         | {
@@ -135,14 +137,14 @@ def load(file: Path) -> Robustness:
         raise TfsmError(f"{file}: not the record of robustness: {type(error).__name__}: {error}") from None
 
 
-def _entry(record: dict[str, Any]) -> Retained:
+def _entry(record: dict[str, Any]) -> MutantSample:
     arrays = {
         key: np.array([np.nan if x is None else x for x in record[key]], float) for key in ("performance", "fraction")
     }
-    return Retained(**{**record, **arrays})
+    return MutantSample(**{**record, **arrays})
 
 
-def operator_for(
+def build_operator(
     plugins: Plugins, settings: Settings, name: str, intensity: float | None, config: Path | None
 ) -> tuple[Settings, Mutation]:
     """Return an operator with the settings that it has for a domain; those of a run where it is the run's own."""
@@ -152,7 +154,7 @@ def operator_for(
     return settings, build_part(plugins.mutations[name], settings.mutation_options)
 
 
-class Tryout:
+class MutantEvaluator:
     """Evaluates networks of one architecture, and makes mutants of them.
 
     Args:
@@ -172,7 +174,7 @@ class Tryout:
         count = genomes.shape[0]
         return self._evaluate(genomes, tf.zeros([count, 2], tf.int32), tf.ones([count], tf.bool))
 
-    def seen_by(self, genome: Tensor, count: int) -> tuple[Tensor, Nest]:
+    def gather_experience(self, genome: Tensor, count: int) -> tuple[Tensor, Nest]:
         """Return a genome `[P]` so many times, and what each saw."""
         # One alone would be rounded in another way.
         parents = tf.repeat(tf.convert_to_tensor(genome)[None], max(2, count), axis=0)
@@ -197,10 +199,10 @@ def _maker(mutation: Mutation, network: Network, domain: Domain) -> Callable[...
     return make
 
 
-AT_ONCE = 50
+BATCH_SIZE = 50
 """Mutants made and evaluated together."""
 
-RANDOM = 100
+RANDOM_NETWORKS = 100
 """Random networks that say what somebody gets who has learned nothing, where the domain does not."""
 
 
@@ -213,7 +215,7 @@ class _Solution:
     genome: Tensor
 
 
-def robustness(
+def measure_robustness(
     plugins: Plugins,
     directories: Sequence[Path],
     *,
@@ -240,7 +242,7 @@ def robustness(
         trust: load champions whatever is in their files.
         tell: told how many of how many solutions are done.
     """
-    studies = collect(directories)
+    studies = load_studies(directories)
     if len(studies) > 1:
         raise TfsmError(
             f"expected one domain, got {', '.join(study.domain for study in studies)}: name them one by one"
@@ -256,10 +258,10 @@ def robustness(
     settings = pasts[first].settings
     domain: Domain = build_part(plugins.domains[study.domain], settings.domain_options)
     model = pasts[first].champion(chosen[first][0].run)
-    tryout = Tryout(domain, network_of(model, settings.mutated_layers), jit=pasts[first].jit)
+    tryout = MutantEvaluator(domain, network_of(model, settings.mutated_layers), jit=pasts[first].jit)
     measure = _measure(domain, tryout, Initial(settings.init, settings.init_scale), seed)
     used = {past.settings.mutation: past.settings for past in pasts.values()}
-    operators = [operator_for(plugins, used.get(name, settings), name, None, config) for name in mutations]
+    operators = [build_operator(plugins, used.get(name, settings), name, None, config) for name in mutations]
 
     entries, samples = [], []
     total, done = sum(map(len, chosen.values())), 0
@@ -274,7 +276,7 @@ def robustness(
             for number, operator in enumerate(operators):
                 entries.append(_tried(tryout, measure, operator, solution, perturbations, fold(own_seed, number)))
             if outcome is middle and histogram:
-                operator = operator_for(plugins, past.settings, past.settings.mutation, None, config)
+                operator = build_operator(plugins, past.settings, past.settings.mutation, None, config)
                 samples.append(_tried(tryout, measure, operator, solution, histogram, fold(own_seed, -1)))
             done += 1
     tell(done, total, "done")
@@ -291,10 +293,10 @@ class _Measure:
     of: Callable[[Evaluation], Tensor]
 
 
-def _measure(domain: Domain, tryout: Tryout, initial: Initial, seed: int) -> _Measure:
+def _measure(domain: Domain, tryout: MutantEvaluator, initial: Initial, seed: int) -> _Measure:
     if isinstance(domain, SupportsPerformance):
         return _Measure(domain.performance_name, 0.0, domain.performance)
-    seeds = fold(root_seed(seed), -2, tf.range(RANDOM))
+    seeds = fold(root_seed(seed), -2, tf.range(RANDOM_NETWORKS))
     fitness = tryout.evaluate(initial.genomes(tryout.network, seeds)).fitness.numpy()
     finite = fitness[np.isfinite(fitness)]
     nothing = float(np.median(finite)) if finite.size else 0.0
@@ -302,32 +304,32 @@ def _measure(domain: Domain, tryout: Tryout, initial: Initial, seed: int) -> _Me
 
 
 def _tried(
-    tryout: Tryout,
+    tryout: MutantEvaluator,
     measure: _Measure,
     operator: tuple[Settings, Mutation],
     solution: _Solution,
     count: int,
     seed: Tensor,
-) -> Retained:
+) -> MutantSample:
     """Return how mutants of a solution do."""
     settings, mutation = operator
-    width = min(count, AT_ONCE)
-    parents, seen = tryout.seen_by(solution.genome, width)
+    width = min(count, BATCH_SIZE)
+    parents, seen = tryout.gather_experience(solution.genome, width)
     before = float(measure.of(tryout.evaluate(parents))[0])
     after: list[np.ndarray] = []
     for chunk in range(-(-count // width)):
         made = tryout.mutants(mutation, settings.intensity, parents, seen, fold(seed, chunk))
         after.append(measure.of(tryout.evaluate(made)).numpy())
     performance = np.concatenate(after)[:count]
-    left = retained(before, performance, measure.nothing)
-    return Retained(solution.method, solution.run, settings.mutation, settings.intensity, before, performance, left)
+    left = retention(before, performance, measure.nothing)
+    return MutantSample(solution.method, solution.run, settings.mutation, settings.intensity, before, performance, left)
 
 
-def _chosen(method: Method, everybody: bool) -> list[Outcome]:
+def _chosen(method: Method, everybody: bool) -> list[RunOutcome]:
     return [outcome for outcome in method.outcomes if outcome.solved or everybody]
 
 
-def _representative(outcomes: Sequence[Outcome]) -> Outcome | None:
+def _representative(outcomes: Sequence[RunOutcome]) -> RunOutcome | None:
     """Return the run in the middle, by how long it took."""
     ordered = sorted(outcomes, key=lambda outcome: (outcome.evaluations, outcome.run))
     return ordered[len(ordered) // 2] if ordered else None
@@ -343,7 +345,7 @@ FLOOR: Final = 0.01
 
 
 @dataclass(frozen=True)
-class Spread:
+class SensitivitySummary:
     """The sensitivities of some weights, summed up."""
 
     name: str
@@ -360,7 +362,7 @@ class Spread:
     """Share of the weights above zero but below the floor, which the operators raise to it."""
 
 
-def spread(name: str, values: np.ndarray) -> Spread:
+def summarize_sensitivity(name: str, values: np.ndarray) -> SensitivitySummary:
     """Sum up sensitivities.
 
     >>> found = spread("dense", np.array([0.0, 0.005, 1.0, 3.0, 4.0]))
@@ -369,4 +371,6 @@ def spread(name: str, values: np.ndarray) -> Spread:
     """
     low, median, high = (float(value) for value in np.quantile(values.astype(np.float64), [0.05, 0.5, 0.95]))
     floored = (values > 0) & (values < FLOOR)
-    return Spread(name, values.size, median, low, high, float(np.mean(values == 0)), float(np.mean(floored)))
+    return SensitivitySummary(
+        name, values.size, median, low, high, float(np.mean(values == 0)), float(np.mean(floored))
+    )

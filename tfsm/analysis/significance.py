@@ -12,22 +12,22 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from tfsm.analysis.results import Method, Study, names
-from tfsm.analysis.statistics import Difference, newcombe
+from tfsm.analysis.results import Method, Study, method_names
+from tfsm.analysis.statistics import Difference, newcombe_interval
 from tfsm.errors import TfsmError
 
 POINTS = 128
 """Where SciPy starts to look for the largest p-value; with the 32 of its own it misses some."""
 
 
-def score(first: tuple[int, int], second: tuple[int, int]) -> float:
+def score_statistic(first: tuple[int, int], second: tuple[int, int]) -> float:
     """Return the difference of two shares over its pooled standard error, by which the test orders all outcomes."""
     (solved, runs), (other_solved, other_runs) = first, second
     pooled = (solved + other_solved) / (runs + other_runs)
     return (solved / runs - other_solved / other_runs) / sqrt(pooled * (1 - pooled) * (1 / runs + 1 / other_runs))
 
 
-def barnard_p(first: tuple[int, int], second: tuple[int, int]) -> float:
+def barnard_p_value(first: tuple[int, int], second: tuple[int, int]) -> float:
     """Return the two-sided p-value; a share is the number solved and the number of runs, and neither all nor none are.
 
     SciPy compares rounded scores, and misses outcomes that are exactly as extreme as the observed one (its issue
@@ -116,7 +116,7 @@ def barnard(first: tuple[int, int], second: tuple[int, int]) -> Verdict:
     solved, runs = first[0] + second[0], first[1] + second[1]
     if solved in (0, runs):
         return Verdict(name, None, 1.0, note="all runs solved on both sides" if solved else "no solved runs")
-    return Verdict(name, score(first, second), barnard_p(first, second))
+    return Verdict(name, score_statistic(first, second), barnard_p_value(first, second))
 
 
 def log_rank(first: tuple[Sequence[int], Sequence[bool]], second: tuple[Sequence[int], Sequence[bool]]) -> Verdict:
@@ -194,7 +194,7 @@ def compare(first: Method, second: Method, *, at: int | None = None) -> Comparis
         at=at,
         verdicts=verdicts,
         superiority=None if empty else _superiority(_with_unsolved(first), _with_unsolved(second)),
-        solved_difference=None if empty else newcombe(_solved(first), _solved(second)),
+        solved_difference=None if empty else newcombe_interval(_solved(first), _solved(second)),
     )
 
 
@@ -279,13 +279,13 @@ def compare_all(study: Study, *, baseline: str | None = None, at: int | None = N
         base = study.method(baseline)
         if base is None:
             raise TfsmError(
-                f"no method named {baseline!r} to compare with; there are {', '.join(names(study.methods))}"
+                f"no method named {baseline!r} to compare with; there are {', '.join(method_names(study.methods))}"
             )
         pairs = [(method, base) for method in study.methods if method is not base]
     return _adjusted([compare(first, second, at=at) for first, second in pairs])
 
 
-def significant(verdict: Verdict, level: float = 0.05) -> bool:
+def is_significant(verdict: Verdict, level: float = 0.05) -> bool:
     """Return whether a difference is significant among all that were looked for; never so without adjusting."""
     return verdict.adjusted is not None and verdict.adjusted < level
 
@@ -298,7 +298,7 @@ def _adjusted(comparisons: list[Comparison]) -> list[Comparison]:
     return [replace(comparison, verdicts=of_pair) for comparison, of_pair in zip(comparisons, verdicts, strict=True)]
 
 
-def retained(fitness_of_parent: float, fitness_of_children: npt.ArrayLike, worst: float) -> npt.NDArray[np.float64]:
+def retention(fitness_of_parent: float, fitness_of_children: npt.ArrayLike, worst: float) -> npt.NDArray[np.float64]:
     """Return the fraction of the parent's performance that each child retains, from 0 to 1.
 
     That is `(child - worst) / (parent - worst)`, clipped; a child whose fitness is not finite is broken and retains
@@ -319,7 +319,7 @@ def retained(fitness_of_parent: float, fitness_of_children: npt.ArrayLike, worst
     return np.asarray((kept / 2 - worst / 2) / gap)
 
 
-def compare_retained(a: npt.ArrayLike, b: npt.ArrayLike) -> Verdict:
+def compare_retention(a: npt.ArrayLike, b: npt.ArrayLike) -> Verdict:
     """Compare what was retained under two operators, by the Mann-Whitney U test: say, the means of each solution."""
     first, second = np.ravel(np.asarray(a, np.float64)), np.ravel(np.asarray(b, np.float64))
     if not (np.isfinite(first).all() and np.isfinite(second).all()):

@@ -47,7 +47,7 @@ def fitness_curve(
     return FitnessCurve(grid, middle, low, high, best.shape[-1])
 
 
-def mean_best(method: Method, *, budget: int, points: int = 1_000) -> npt.NDArray[np.float64]:
+def mean_best_fitness(method: Method, *, budget: int, points: int = 1_000) -> npt.NDArray[np.float64]:
     """Return the best fitness so far of each run `[runs]`, on average over all evaluations of the budget.
 
     It tells who is ahead for longer, also where all get to the same fitness in the end, or none solves anything.
@@ -118,13 +118,13 @@ class Difference:
     high: float
 
 
-def wilson(solved: int, runs: int, confidence: float = 0.95) -> tuple[float, float]:
+def wilson_interval(solved: int, runs: int, confidence: float = 0.95) -> tuple[float, float]:
     """Return Wilson's score interval of the share `solved / runs`; there must be a run."""
     interval = stats.binomtest(solved, runs).proportion_ci(confidence, method="wilson")
     return float(interval.low), float(interval.high)
 
 
-def newcombe(first: tuple[int, int], second: tuple[int, int], confidence: float = 0.95) -> Difference:
+def newcombe_interval(first: tuple[int, int], second: tuple[int, int], confidence: float = 0.95) -> Difference:
     r"""Return how much more of the first was solved, with Newcombe's interval of the difference of two shares.
 
     Its limits lie as far from the difference as the four Wilson limits :math:`l, u` of the shares say together:
@@ -138,8 +138,8 @@ def newcombe(first: tuple[int, int], second: tuple[int, int], confidence: float 
     """
     (share, other), (low, high), (other_low, other_high) = (
         (first[0] / first[1], second[0] / second[1]),
-        wilson(*first, confidence),
-        wilson(*second, confidence),
+        wilson_interval(*first, confidence),
+        wilson_interval(*second, confidence),
     )
     value = share - other
     return Difference(
@@ -195,7 +195,7 @@ def solved_curve(
 def _wilson_curve(times: Integers, solved: Booleans, budget: int, confidence: float) -> SolvedCurve:
     evaluations = np.unique(np.array([0, *times[solved], budget], np.int64))
     counts = np.searchsorted(np.sort(times[solved]), evaluations, side="right")
-    low, high = np.array([wilson(int(count), times.size, confidence) for count in counts]).T
+    low, high = np.array([wilson_interval(int(count), times.size, confidence) for count in counts]).T
     return SolvedCurve(evaluations, counts / times.size, low, high)
 
 
@@ -213,16 +213,16 @@ def _kaplan_meier_curve(times: Integers, solved: Booleans, budget: int, confiden
     last = int(np.count_nonzero(times == times.max()))
     for i in np.flatnonzero(share == 0):
         going_on = max(int(np.count_nonzero(times > evaluations[i])), last)
-        low[i], high[i] = wilson(0, going_on, confidence)
+        low[i], high[i] = wilson_interval(0, going_on, confidence)
     if share[-1] == 1:
         left = 1 - share[share < 1].max(initial=0.0)
         worth = int(last / left + 1e-6)  # without runs that stopped early a whole number, but for rounding
-        low[share == 1], high[share == 1] = wilson(worth, worth, confidence)
+        low[share == 1], high[share == 1] = wilson_interval(worth, worth, confidence)
     return SolvedCurve(evaluations, share, low, high)
 
 
 @dataclass(frozen=True)
-class Summary:
+class MethodSummary:
     """What a table says of a method."""
 
     name: str
@@ -245,19 +245,19 @@ class Summary:
     """Of the runs whose best fitness is finite."""
 
 
-def summarize(method: Method, *, confidence: float = 0.95) -> Summary:
+def summarize(method: Method, *, confidence: float = 0.95) -> MethodSummary:
     """Return a method's runs in a few numbers."""
     if not method.outcomes:
         raise TfsmError(f"{method.name}: no run has ended, so there is nothing to tell of it")
     solutions = sorted(float(outcome.evaluations) for outcome in method.outcomes if outcome.solved)
     fitness = [outcome.best_fitness for outcome in method.outcomes if outcome.best_fitness is not None]
     runs, solved = len(method.outcomes), len(solutions)
-    return Summary(
+    return MethodSummary(
         name=method.name,
         runs=runs,
         solved=solved,
         share=solved / runs,
-        share_interval=wilson(solved, runs, confidence),
+        share_interval=wilson_interval(solved, runs, confidence),
         median_evaluations=solutions[-1] if 2 * solved == runs else _median(_with_unsolved(solutions, runs)),
         median_interval=_median_interval(_with_unsolved(solutions, runs), confidence),
         mean_solved=float(np.mean(solutions)) if solutions else None,

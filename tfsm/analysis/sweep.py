@@ -15,7 +15,7 @@ RESAMPLES: Final = 10_000
 
 
 @dataclass(frozen=True)
-class Score:
+class IntensityScore:
     """How well an intensity did."""
 
     intensity: float
@@ -30,17 +30,17 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Choice:
+class IntensityChoice:
     """The intensity that was chosen for a method."""
 
     mutation: str
-    scores: tuple[Score, ...]
+    scores: tuple[IntensityScore, ...]
     """Best first."""
     by: str
     """What decided: `evaluations`, or `fitness` where no run was solved at any intensity."""
 
     @property
-    def best(self) -> Score:
+    def best(self) -> IntensityScore:
         """The one that was chosen."""
         return self.scores[0]
 
@@ -51,7 +51,7 @@ class Choice:
         return len(tried) > 1 and self.best.intensity in (min(tried), max(tried))
 
 
-def choose(mutation: str, tried: Mapping[float, Method], *, seed: int = 0) -> Choice:
+def choose_intensity(mutation: str, tried: Mapping[float, Method], *, seed: int = 0) -> IntensityChoice:
     """Choose the intensity with the highest average performance.
 
     Performance is how soon runs are solved, as in the paper's own tuning; where nobody solves anything, it is the best
@@ -71,12 +71,14 @@ def choose(mutation: str, tried: Mapping[float, Method], *, seed: int = 0) -> Ch
     performance = {x: -spent[x] if by == "evaluations" else fitness[x] for x in tried}
     sure = _sure(list(performance.values()), [fitness[x] for x in tried], seed)
     scores = [
-        Score(x, method.solved, len(method.outcomes), float(spent[x].mean()), float(fitness[x].mean()), float(share))
+        IntensityScore(
+            x, method.solved, len(method.outcomes), float(spent[x].mean()), float(fitness[x].mean()), float(share)
+        )
         for (x, method), share in zip(tried.items(), sure, strict=True)
     ]
     # The fitness decides between those that are equal, and the smaller intensity between those equal in this, too.
     scores.sort(key=lambda score: (-performance[score.intensity].mean(), -score.fitness, score.intensity))
-    return Choice(mutation, tuple(scores), by)
+    return IntensityChoice(mutation, tuple(scores), by)
 
 
 def _sure(performance: Sequence[np.ndarray], fitness: Sequence[np.ndarray], seed: int) -> np.ndarray:
@@ -103,7 +105,7 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
 
 
-def fragment(domain: str, choices: Sequence[Choice], command: Sequence[str]) -> str:
+def format_toml(domain: str, choices: Sequence[IntensityChoice], command: Sequence[str]) -> str:
     """Return the part of a `tfsm.toml` that says what was chosen."""
     lines = [f"# Chosen by: {' '.join(command)}", f"[domains.{_key(domain)}.intensity]"]
     for choice in choices:

@@ -203,7 +203,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show what a run directory or study tells of itself."""
-    from tfsm.analysis.results import collect
+    from tfsm.analysis.results import load_studies
     from tfsm.runs.inventory import describe, is_ours
     from tfsm.runs.records import RECORD, STUDY, checked_record, checked_study
 
@@ -231,7 +231,7 @@ def show(
     table = Table(box=None, pad_edge=False)
     for column in ("method", "run", "solved", "evaluations", "best fitness"):
         table.add_column(column, justify="left" if column == "method" else "right")
-    for study in collect([directory], strict=False):
+    for study in load_studies([directory], strict=False):
         for method in study.methods:
             for o in method.outcomes:
                 fitness = "-" if o.best_fitness is None else f"{o.best_fitness:.4f}"

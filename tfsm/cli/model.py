@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import keras
 
-    from tfsm.analysis.robustness import Spread
+    from tfsm.analysis.robustness import SensitivitySummary
     from tfsm.plugins.registry import Entry
 
 
@@ -156,13 +156,13 @@ def sensitivity(
         check_plot(plot)
     parent, inputs = opened(model, experience, trust=trust_model)
     from tfsm import api
-    from tfsm.analysis.robustness import spread
+    from tfsm.analysis.robustness import summarize_sensitivity
     from tfsm.models.genome import sections
 
     values = api.sensitivity(parent, inputs, mutation)
     layers = {section.name: section.of(values) for section in sections(parent)}
-    overall = spread("all layers", values)
-    rows = [spread(name, own) for name, own in layers.items()]
+    overall = summarize_sensitivity("all layers", values)
+    rows = [summarize_sensitivity(name, own) for name, own in layers.items()]
     if plot is not None:
         from tfsm.report.plots import save_sensitivity
 
@@ -174,7 +174,7 @@ def sensitivity(
         _show_sensitivity([*rows, overall] if by_layer else [overall])
 
 
-def _show_sensitivity(rows: Sequence[Spread]) -> None:
+def _show_sensitivity(rows: Sequence[SensitivitySummary]) -> None:
     from rich.table import Table
 
     from tfsm.analysis.robustness import FLOOR

@@ -95,10 +95,10 @@ def show(
 
 def findings_of(directories: Sequence[Path], *, at: int | None, baseline: str | None, band: Band) -> list[Findings]:
     """Return what came of the runs, domain by domain."""
-    from tfsm.analysis.results import collect
+    from tfsm.analysis.results import load_studies
     from tfsm.report.findings import examine
 
-    return [examine(study, at=at, baseline=baseline, band=band) for study in collect(directories)]
+    return [examine(study, at=at, baseline=baseline, band=band) for study in load_studies(directories)]
 
 
 def _print(found: Sequence[Findings], *, json: bool) -> None:
@@ -198,9 +198,9 @@ def robustness(
             bar.update(task, completed=done, total=of, description=what)
 
         import_quietly()
-        from tfsm.analysis.robustness import robustness as measured
+        from tfsm.analysis.robustness import measure_robustness
 
-        found = measured(
+        found = measure_robustness(
             plugins,
             [directory],
             mutations=names,
@@ -213,10 +213,10 @@ def robustness(
             tell=tell,
         )
     folder = directory / FOLDER if out_ is None else out_
-    from tfsm.analysis.robustness import FILE, save
+    from tfsm.analysis.robustness import ROBUSTNESS_FILE, save
 
     folder.mkdir(parents=True, exist_ok=True)
-    save(found, folder / FILE)
+    save(found, folder / ROBUSTNESS_FILE)
     draw(folder, found)
     if json:
         print_json(found.as_dict() | {"directory": folder, "pairs": found.pairs()})

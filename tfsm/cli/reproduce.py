@@ -65,9 +65,8 @@ def reproduce(
 
     import_quietly()
     from tfsm.analysis.claims import Evidence
-    from tfsm.analysis.reproduce import FOLDER as SUMMARY
-    from tfsm.analysis.reproduce import Reproduction
-    from tfsm.analysis.results import collect
+    from tfsm.analysis.reproduce import SUMMARY_FOLDER, Reproduction
+    from tfsm.analysis.results import load_studies
     from tfsm.runs.directory import claim
 
     base = out if out is not None and out.is_dir() else claim(out, f"reproduce-{figure}")
@@ -76,10 +75,10 @@ def reproduce(
         done = study(plugins, members, kind="compare", out=base / domain, quiet=quiet, extra={"scale": scale}, top=base)
         if done.interrupted:
             raise typer.Exit(INTERRUPTED)
-        (studies[domain],) = collect([base / domain])
+        (studies[domain],) = load_studies([base / domain])
     left = _perturbed(plugins, base / wanted.domains[0], wanted.mutations, scale) if wanted.perturbed else None
     found = Reproduction(figure, wanted, scale, Evidence(studies, left), ["tfsm", *sys.argv[1:]])
-    folder = base / SUMMARY / figure
+    folder = base / SUMMARY_FOLDER / figure
     found.save(folder)
     _draw(folder, base, found, at=wanted.at)
     if json:
@@ -105,10 +104,10 @@ def _experiments(
 
 
 def _perturbed(plugins: Plugins, directory: Path, mutations: tuple[str, ...], scale: float) -> Robustness:
-    from tfsm.analysis.robustness import FILE, robustness, save
+    from tfsm.analysis.robustness import ROBUSTNESS_FILE, measure_robustness, save
 
     say("perturbing solutions")
-    found = robustness(
+    found = measure_robustness(
         plugins,
         [directory],
         mutations=mutations,
@@ -117,7 +116,7 @@ def _perturbed(plugins: Plugins, directory: Path, mutations: tuple[str, ...], sc
     )
     folder = directory / FOLDER
     folder.mkdir(exist_ok=True)
-    save(found, folder / FILE)
+    save(found, folder / ROBUSTNESS_FILE)
     return found
 
 
@@ -148,7 +147,7 @@ def _draw(folder: Path, base: Path, found: Reproduction, *, at: int | None) -> N
 def _print(found: Reproduction) -> None:
     from rich.table import Table
 
-    from tfsm.analysis.reproduce import WORDS
+    from tfsm.analysis.reproduce import ANSWERS
 
     screen = console()
     screen.print(f"{found.figure.title}\n")
@@ -158,5 +157,5 @@ def _print(found: Reproduction) -> None:
     for column in ("claim", "here", "holds"):
         table.add_column(column)
     for item in found.checked():
-        table.add_row(item.claim, item.statistic, WORDS[item.holds])
+        table.add_row(item.claim, item.statistic, ANSWERS[item.holds])
     screen.print(table)

@@ -44,7 +44,7 @@ from tfsm.errors import TfsmError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tfsm.analysis.sweep import Choice
+    from tfsm.analysis.sweep import IntensityChoice
     from tfsm.parallel.pool import Backend
     from tfsm.plugins import Plugins
     from tfsm.runs.study import StudyResult
@@ -284,17 +284,17 @@ def sweep(
     experiments = [(label, resolved(name, intensity=x)) for name, x, label in tried]
     result = study(plugins, experiments, kind="sweep", out=out, quiet=quiet, extra={"grid": intensities}, where=place)
 
-    from tfsm.analysis.results import collect
-    from tfsm.analysis.sweep import choose, fragment
+    from tfsm.analysis.results import load_studies
+    from tfsm.analysis.sweep import choose_intensity, format_toml
     from tfsm.runs.records import write_text
 
-    (found,) = collect([result.directory])
+    (found,) = load_studies([result.directory])
     choices = []
     for name in names:
         own = {x: method for other, x, label in tried if other == name and (method := found.method(label)) is not None}
         if own:
-            choices.append(choose(name, own))
-    text = fragment(domain, choices, ["tfsm", *sys.argv[1:]])
+            choices.append(choose_intensity(name, own))
+    text = format_toml(domain, choices, ["tfsm", *sys.argv[1:]])
     if not result.interrupted:
         write_text(result.directory / FRAGMENT, text)
     if json:
@@ -317,7 +317,7 @@ def _intensities(grid: str) -> list[float]:
     return found
 
 
-def _print(choices: Sequence[Choice]) -> None:
+def _print(choices: Sequence[IntensityChoice]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from tfsm.analysis.robustness import Tryout, operator_for
+from tfsm.analysis.robustness import MutantEvaluator, build_operator
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Film, SupportsBehaviorMap, SupportsFilm, Tensor
 from tfsm.kernels.random import root_seed
@@ -71,13 +71,13 @@ def replay(
     if not isinstance(domain, SupportsFilm):
         raise TfsmError(f"the domain {past.settings.domain!r} has nothing to look at: it draws no film")
     names = mutations or (past.settings.mutation,)
-    operators = [operator_for(plugins, past.settings, name, intensity, config) for name in names]
+    operators = [build_operator(plugins, past.settings, name, intensity, config) for name in names]
     network = network_of(past.champion(number), past.settings.mutated_layers)
     champion = tf.constant(network.genome[None], network.dtype)
-    tryout = Tryout(domain, network, jit=past.jit)
+    tryout = MutantEvaluator(domain, network, jit=past.jit)
     films, tables = [], []
     for settings, mutation in operators if mutants else ():
-        parents, seen = tryout.seen_by(champion[0], mutants)
+        parents, seen = tryout.gather_experience(champion[0], mutants)
         made = tryout.mutants(mutation, settings.intensity, parents, seen, root_seed(seed))
         genomes = tf.concat([champion, made[:mutants]], axis=0)
         found = tryout.evaluate(genomes)

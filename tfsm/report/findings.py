@@ -15,14 +15,14 @@ import numpy.typing as npt
 from tfsm.analysis import (
     Comparison,
     FitnessCurve,
+    MethodSummary,
     SolvedCurve,
-    Summary,
     compare_all,
     fitness_curve,
     solved_curve,
     summarize,
 )
-from tfsm.analysis.results import Method, Study, names
+from tfsm.analysis.results import Method, Study, method_names
 from tfsm.errors import TfsmError, UnknownNameError
 from tfsm.runs.behavior_log import read_behavior
 from tfsm.runs.records import behavior_file
@@ -228,7 +228,7 @@ class Findings:
     at: int | None
     baseline: str | None
     band: Band
-    summaries: tuple[Summary, ...]
+    summaries: tuple[MethodSummary, ...]
     comparisons: tuple[Comparison, ...]
     solved: Mapping[str, SolvedCurve]
     fitness: Mapping[str, FitnessCurve]
@@ -254,7 +254,7 @@ def examine(
     if at is not None and not 1 <= at <= study.budget:
         raise TfsmError(f"--at {at}: expected 1 to {study.budget}, the most evaluations of a run of {study.domain}")
     if baseline is not None and study.method(baseline) is None:
-        raise UnknownNameError("method", baseline, names(study.methods), f" (in the runs of {study.domain})")
+        raise UnknownNameError("method", baseline, method_names(study.methods), f" (in the runs of {study.domain})")
     return Findings(
         study=study,
         at=at,

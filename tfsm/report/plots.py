@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from tfsm.analysis import SolvedCurve
-from tfsm.analysis.results import names
-from tfsm.analysis.robustness import FLOOR, Retained, Robustness
+from tfsm.analysis.results import method_names
+from tfsm.analysis.robustness import FLOOR, MutantSample, Robustness
 from tfsm.errors import TfsmError
 from tfsm.report.alt_text import drawable, in_words
 from tfsm.report.document import write
@@ -42,7 +42,7 @@ from tfsm.report.plot_style import (
 def solved(findings: Findings, width: float) -> Figure:
     """Draw the share of runs solved against evaluations."""
     study = findings.study
-    chosen = styles(names(study.methods))
+    chosen = styles(method_names(study.methods))
     figure = canvas(width, 0.2 * width + 2)
     axes = figure.add_subplot()
     for method in study.methods:
@@ -65,7 +65,7 @@ def solved(findings: Findings, width: float) -> Figure:
 
 def fitness(findings: Findings, width: float) -> Figure:
     """Draw the best fitness against evaluations."""
-    chosen = styles(names(findings.study.methods))
+    chosen = styles(method_names(findings.study.methods))
     figure = canvas(width, 0.2 * width + 2)
     axes = figure.add_subplot()
     for name, curve in findings.fitness.items():
@@ -104,7 +104,7 @@ _TICKS: Final = 5
 
 def diagnostics(findings: Findings, width: float) -> Figure:
     """Draw what runs logged about their mutations."""
-    chosen = styles(names(findings.study.methods))
+    chosen = styles(method_names(findings.study.methods))
     there = {name: chosen[name] for name in chosen if any(name in panel.series for panel in findings.panels)}
     figure, panels = _grid(len(findings.panels), width, least=2.3, height=1.75)
     last = last_evaluation(findings)
@@ -118,7 +118,7 @@ def diagnostics(findings: Findings, width: float) -> Figure:
 
 def sensitivity(findings: Findings, width: float) -> Figure:
     """Draw how sensitive the weights of each layer were, one panel a method."""
-    chosen = styles(names(findings.study.methods))
+    chosen = styles(method_names(findings.study.methods))
     rows = max(map(len, findings.spreads.values()))
     figure, panels = _grid(len(findings.spreads), width, least=3.0, height=0.18 * rows + 0.9)
     for axes, (name, spread) in zip(panels, findings.spreads.items(), strict=True):
@@ -329,7 +329,7 @@ def _edges(found: Robustness) -> np.ndarray:
     return np.histogram_bin_edges(values, BINS)
 
 
-def _histogram(axes: Axes, sample: Retained, edges: np.ndarray) -> None:
+def _histogram(axes: Axes, sample: MutantSample, edges: np.ndarray) -> None:
     style = styles([sample.operator])[sample.operator]
     finite = sample.performance[np.isfinite(sample.performance)]
     axes.hist(finite, bins=edges.tolist(), color=style.color)

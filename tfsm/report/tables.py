@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from math import isfinite
 from typing import Any
 
-from tfsm.analysis import Comparison, Summary, Verdict, significant
-from tfsm.analysis.results import Method, Study, names
+from tfsm.analysis import Comparison, MethodSummary, Verdict, is_significant
+from tfsm.analysis.results import Method, Study, method_names
 from tfsm.report.findings import Findings
 from tfsm.report.formatting import NOTHING, interval, listed, number, p_value, percent
 from tfsm.settings.schema import flattened
@@ -101,7 +101,7 @@ def question(key: str, comparison: Comparison) -> str:
     }.get(key, key)
 
 
-def _result(summary: Summary, method: Method) -> tuple[str, ...]:
+def _result(summary: MethodSummary, method: Method) -> tuple[str, ...]:
     median, ends = summary.median_evaluations, summary.median_interval
     return (
         summary.name,
@@ -112,7 +112,7 @@ def _result(summary: Summary, method: Method) -> tuple[str, ...]:
     )
 
 
-def _fitness(summary: Summary, method: Method) -> str:
+def _fitness(summary: MethodSummary, method: Method) -> str:
     known = [outcome.best_fitness for outcome in method.outcomes if outcome.best_fitness is not None]
     best = [fitness for fitness in known if isfinite(fitness)]
     if not best or summary.median_best_fitness is None:
@@ -133,19 +133,19 @@ def _effect(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _verdict(verdict: Verdict) -> tuple[str, str, str, str]:
-    said = "no test" if verdict.p is None else "significant" if significant(verdict) else "not shown"
+    said = "no test" if verdict.p is None else "significant" if is_significant(verdict) else "not shown"
     return p_value(verdict.p), p_value(verdict.adjusted), said, verdict.note
 
 
 def differences(study: Study) -> Table:
     """Return the settings in which the methods differ."""
     rows = tuple(row for row in _rows(study) if len(set(row[1:])) > 1)
-    return Table("Settings in which the methods differ", ("setting", *names(study.methods)), rows)
+    return Table("Settings in which the methods differ", ("setting", *method_names(study.methods)), rows)
 
 
 def everything(study: Study) -> Table:
     """Return all settings."""
-    return Table("All settings", ("setting", *names(study.methods)), _rows(study))
+    return Table("All settings", ("setting", *method_names(study.methods)), _rows(study))
 
 
 def _rows(study: Study) -> tuple[tuple[str, ...], ...]:
