@@ -60,7 +60,7 @@ def test_tables_are_printed_line_by_line(report: Command, runs: Path) -> None:
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert lines[0] == "parity, 1,000 evaluations a run at the most"
+    assert lines[0] == "parity, up to 1,000 evaluations per run"
     assert "control 2 of 4 50% (15% to 85%) 950 (interval unknown) 1.15 (1 to 1.3)" in lines
     assert "sm-r 4 of 4 100% (51% to 100%) 250 (interval unknown) 1.15 (1 to 1.3)" in lines
     assert "faster, unsolved runs last? Mann-Whitney U 0.0286 0.0286 significant" in lines

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tfsm.render import video as window
-from tfsm.render.video import PictureFilm
+from tfsm.render.video import RecordedFilm
 
 pygame = pytest.importorskip("pygame")
 
@@ -51,7 +51,7 @@ def played(monkeypatch: pytest.MonkeyPatch, *turns: list[pygame.event.Event]) ->
         return left.pop(0) if left else [pygame.event.Event(pygame.QUIT)]
 
     monkeypatch.setattr(pygame.event, "get", events)
-    window.show(film, "test")
+    window.show_film(film, "test")
     return film.shown[1:]  # the first frame is drawn once to know its size
 
 
@@ -92,8 +92,8 @@ def test_a_picture_is_a_film_of_one_frame(monkeypatch: pytest.MonkeyPatch) -> No
     assert not left
 
 
-def film(height: int, width: int, count: int) -> PictureFilm:
-    made = PictureFilm(30)
+def film(height: int, width: int, count: int) -> RecordedFilm:
+    made = RecordedFilm(30)
     for i in range(count):
         made.add(np.full((height, width, 3), i, np.uint8))
     return made
@@ -108,7 +108,7 @@ def test_a_large_picture_is_itself_with_even_sides(height: int, width: int, shap
 
 
 def test_each_pixel_of_a_small_screen_becomes_a_square() -> None:
-    made = PictureFilm(30)
+    made = RecordedFilm(30)
     small = np.random.default_rng(0).integers(0, 255, (2, 3, 3)).astype(np.uint8)
     made.add(small)
     side = 86  # 3 pixels become 258

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.report.cases import EVIL, RICH, logged, method, study
-from tfsm.report.findings import examine
-from tfsm.report.html import page as page_of
+from tfsm.report.findings import analyze_study
+from tfsm.report.html import render_page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
@@ -61,7 +61,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     methods = [method(name, [100 + i, 300, None], metrics=logged(3, **RICH)) for i, name in enumerate(names)]
     cut = replace(study(method("control", [None], status="interrupted", scale=0.5)), domain="hard-maze")
     written = tmp_path_factory.mktemp("page") / "report.html"
-    written.write_bytes(page_of([examine(study(*methods), at=500, baseline="control"), examine(cut)]))
+    written.write_bytes(render_page([analyze_study(study(*methods), at=500, baseline="control"), analyze_study(cut)]))
     return written
 
 

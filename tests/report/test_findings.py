@@ -13,13 +13,19 @@ import pytest
 from tests.report.cases import BUDGET, RICH, logged, method, study
 from tfsm.analysis.results import Method
 from tfsm.errors import TfsmError
-from tfsm.report.alt_text import drawable, in_words
-from tfsm.report.findings import Archive, archive_of, examine, panels_of, spread_of
+from tfsm.report.alt_text import describe_figure, list_drawable_figures
+from tfsm.report.findings import (
+    EliteArchive,
+    analyze_study,
+    collect_diagnostics,
+    load_fullest_archive,
+    summarize_sensitivity,
+)
 from tfsm.runs.records import behavior_file
 
 
 def test_the_usual_measures_come_first_then_operators_own() -> None:
-    panels = panels_of(study())
+    panels = collect_diagnostics(study())
     assert [panel.key for panel in panels] == ["better", "neutral", "broken", "divergence", "search_steps"]
     assert [list(panel.series) for panel in panels[3:]] == [["control", "sm-r"], ["sm-r"]]
     assert [panel.share for panel in panels] == [True, True, True, False, False]
@@ -27,7 +33,7 @@ def test_the_usual_measures_come_first_then_operators_own() -> None:
 
 
 def test_a_measure_that_all_runs_share_is_what_they_logged() -> None:
-    broken = panels_of(study())[2].series["control"]
+    broken = collect_diagnostics(study())[2].series["control"]
     np.testing.assert_allclose(broken.evaluations, range(100, BUDGET + 1, 100))
     np.testing.assert_allclose(broken.middle, [1 - i / 10 for i in range(1, 11)], atol=1e-12)
     np.testing.assert_allclose(broken.low, broken.middle)
@@ -36,7 +42,7 @@ def test_a_measure_that_all_runs_share_is_what_they_logged() -> None:
 
 def test_runs_that_differ_give_their_quartiles() -> None:
     lines = [{"run": run, "evaluations": 50, "better": run / 8} for run in range(5)]
-    (panel,) = panels_of(study(method("control", [None] * 5, metrics=lines)))
+    (panel,) = collect_diagnostics(study(method("control", [None] * 5, metrics=lines)))
     curve = panel.series["control"]
     assert (curve.low[0], curve.middle[0], curve.high[0]) == (1 / 8, 2 / 8, 3 / 8)
 
@@ -47,14 +53,14 @@ def test_runs_that_logged_at_different_times_meet_in_bins() -> None:
         for run in (0, 1)
         for evaluations in range(10, 1_000, 10)
     ]
-    curve = panels_of(study(method("control", [None] * 2, metrics=lines)))[0].series["control"]
+    curve = collect_diagnostics(study(method("control", [None] * 2, metrics=lines)))[0].series["control"]
     assert curve.evaluations.size == 50
     assert (np.diff(curve.evaluations) > 0).all()
     assert (curve.middle == 0.5).all()
 
 
 def test_quantiles_of_divergence_are_preferred_to_its_mean() -> None:
-    divergence = panels_of(study())[3].series
+    divergence = collect_diagnostics(study())[3].series
     assert not divergence["control"].of_children
     assert set(divergence["control"].middle) == {0.5}
     assert divergence["sm-r"].of_children
@@ -64,12 +70,14 @@ def test_quantiles_of_divergence_are_preferred_to_its_mean() -> None:
 
 def test_quartiles_are_known_where_the_greatest_divergence_is_not() -> None:
     lines = [{"run": 0, "evaluations": 5, "divergence": None, "divergence_quantiles": [1.0, 2.0, 3.0, 4.0, None]}]
-    (panel,) = panels_of(study(method("control", [None], metrics=lines)))
+    (panel,) = collect_diagnostics(study(method("control", [None], metrics=lines)))
     assert panel.series["control"].middle.tolist() == [3.0]
 
 
 def test_no_divergence_at_all_has_no_logarithm() -> None:
-    (panel,) = panels_of(study(method("control", [None], metrics=[{"run": 0, "evaluations": 5, "divergence": 0.0}])))
+    (panel,) = collect_diagnostics(
+        study(method("control", [None], metrics=[{"run": 0, "evaluations": 5, "divergence": 0.0}]))
+    )
     assert not panel.log
 
 
@@ -78,7 +86,7 @@ def test_sensitivities_are_those_of_the_end_and_medians_over_runs() -> None:
         return {"run": run, "evaluations": evaluations, "sensitivity": {"dense": [0.0, middle, 2 * middle]}}
 
     lines = [line(0, 10, 99.0), line(0, 20, 1.0), line(1, 10, 3.0), line(2, 30, 5.0)]
-    assert spread_of(method("sm-r", [None] * 3, metrics=lines)) == {"dense": (0.0, 3.0, 6.0)}
+    assert summarize_sensitivity(method("sm-r", [None] * 3, metrics=lines)) == {"dense": (0.0, 3.0, 6.0)}
 
 
 def test_what_is_no_number_is_left_out() -> None:
@@ -86,20 +94,20 @@ def test_what_is_no_number_is_left_out() -> None:
     lines = [{"run": 0, "evaluations": 10, "odd": value, "divergence_quantiles": value} for value in useless]
     lines += [{"run": 0, "evaluations": None, "better": 0.5}, {"evaluations": 10, "better": 0.5}, {}]
     odd = method("control", [None], metrics=[*lines, {"run": 0, "sensitivity": {"dense": [1, None, 2], "x": 3}}])
-    assert panels_of(study(odd)) == ()
-    assert spread_of(odd) == {}
+    assert collect_diagnostics(study(odd)) == ()
+    assert summarize_sensitivity(odd) == {}
 
 
 def test_old_runs_without_the_new_keys_have_the_old_panels() -> None:
     old = method("control", [None], metrics=logged(1))
-    assert [panel.key for panel in panels_of(study(old))] == ["better", "neutral", "broken", "divergence"]
-    assert spread_of(old) == {}
-    assert spread_of(method("control", [None], metrics=logged(1, **RICH)))
+    assert [panel.key for panel in collect_diagnostics(study(old))] == ["better", "neutral", "broken", "divergence"]
+    assert summarize_sensitivity(old) == {}
+    assert summarize_sensitivity(method("control", [None], metrics=logged(1, **RICH)))
 
 
 def test_whole_numbers_too_large_for_a_float_are_left_out() -> None:
     lines = [{"run": 0, "evaluations": 1, "best_fitness": 1.0, "own": own} for own in (10**400, 3)]
-    (panel,) = panels_of(study(method("control", [None], metrics=lines)))
+    (panel,) = collect_diagnostics(study(method("control", [None], metrics=lines)))
     assert panel.series["control"].middle.tolist() == [3.0]
 
 
@@ -123,7 +131,9 @@ def found(tmp_path: Path, *fitness: list[float]) -> Method:
 
 
 def test_the_fullest_archive_is_read_without_places_that_have_no_cell(tmp_path: Path) -> None:
-    archive = archive_of(found(tmp_path, [1.0, NOBODY, NOBODY, NOBODY, NOBODY], [1.0, 4.0, NOBODY, 3.0, NOBODY]))
+    archive = load_fullest_archive(
+        found(tmp_path, [1.0, NOBODY, NOBODY, NOBODY, NOBODY], [1.0, 4.0, NOBODY, 3.0, NOBODY])
+    )
     assert archive is not None
     assert (archive.run, archive.names) == (1, ("x", "y"))
     np.testing.assert_array_equal(archive.fitness, [1.0, 4.0, NOBODY, 3.0])
@@ -131,7 +141,7 @@ def test_the_fullest_archive_is_read_without_places_that_have_no_cell(tmp_path: 
 
 
 def test_a_raster_shows_each_cell_where_it_is() -> None:
-    archive = Archive(0, CELLS[:4], np.array([1.0, 4.0, NOBODY, 3.0]), ("x", "y"))
+    archive = EliteArchive(0, CELLS[:4], np.array([1.0, 4.0, NOBODY, 3.0]), ("x", "y"))
     values, edges = archive.raster(4, 4)
     np.testing.assert_array_equal(values[:2, :2], np.ones((2, 2)))  # the first row is the lowest
     np.testing.assert_array_equal(values[2:, :2], np.full((2, 2), 4.0))
@@ -141,22 +151,22 @@ def test_a_raster_shows_each_cell_where_it_is() -> None:
 
 
 def test_it_is_told_in_words_and_drawn(tmp_path: Path) -> None:
-    findings = examine(study(found(tmp_path, [1.0, 4.0, NOBODY, 3.0, NOBODY])))
-    assert "archive" in drawable(findings)
-    (line,) = in_words("archive", findings).lines
+    findings = analyze_study(study(found(tmp_path, [1.0, 4.0, NOBODY, 3.0, NOBODY])))
+    assert "archive" in list_drawable_figures(findings)
+    (line,) = describe_figure("archive", findings).lines
     assert line == "sm-g-so, run 0: 3 of 4 cells filled (75%), fitness from 1 to 4, 3 in the median."
     pytest.importorskip("matplotlib")
-    from tfsm.report.plots import draw
+    from tfsm.report.plots import render_figure
 
-    assert draw("archive", findings, format="png").startswith(b"\x89PNG")
-    assert b"75%" in draw("archive", findings, format="svg")
+    assert render_figure("archive", findings, format="png").startswith(b"\x89PNG")
+    assert b"75%" in render_figure("archive", findings, format="svg")
 
 
 def test_without_an_archive_there_is_nothing_to_draw_and_nothing_is_missed(tmp_path: Path) -> None:
-    findings = examine(study(method("control", [None])))
-    assert "archive" not in drawable(findings)
+    findings = analyze_study(study(method("control", [None])))
+    assert "archive" not in list_drawable_figures(findings)
     kept(tmp_path, 0, [1.0] * 5, np.zeros((5, 3)))  # three numbers make no map
-    assert archive_of(replace(method("control", [None]), directory=tmp_path)) is None
+    assert load_fullest_archive(replace(method("control", [None]), directory=tmp_path)) is None
 
 
 @pytest.mark.parametrize(
@@ -176,7 +186,7 @@ def test_tables_that_do_not_go_together_are_told(tables: dict[str, Any], tmp_pat
     file.parent.mkdir()
     np.savez(file, **tables)
     with pytest.raises(TfsmError, match=r"run-000.npz: not what a run keeps of its populations"):
-        archive_of(replace(method("control", [None]), directory=tmp_path))
+        load_fullest_archive(replace(method("control", [None]), directory=tmp_path))
 
 
 def test_a_damaged_file_is_told(tmp_path: Path) -> None:
@@ -184,10 +194,10 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     file.parent.mkdir()
     file.write_bytes(b"PK\x03\x04 torn")
     with pytest.raises(TfsmError, match=r"run-000.npz: cannot be read"):
-        archive_of(replace(method("control", [None]), directory=tmp_path))
+        load_fullest_archive(replace(method("control", [None]), directory=tmp_path))
     np.savez_compressed(file, cells=np.random.default_rng(0).normal(size=(50, 2)))
     torn = bytearray(file.read_bytes())
     torn[200:300] = bytes(100)  # within what is compressed, which is zlib's to complain about
     file.write_bytes(torn)
     with pytest.raises(TfsmError, match=r"run-000.npz: cells.npy: not an array"):
-        archive_of(replace(method("control", [None]), directory=tmp_path))
+        load_fullest_archive(replace(method("control", [None]), directory=tmp_path))

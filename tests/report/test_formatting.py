@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.report.cases import BUDGET, logged, method, study
-from tfsm.report.alt_text import drawable, in_words, left_out
-from tfsm.report.findings import examine
-from tfsm.report.tables import commands, runs_table, versions, warnings_of
+from tfsm.report.alt_text import describe_figure, explain_missing_figures, list_drawable_figures
+from tfsm.report.findings import analyze_study
+from tfsm.report.tables import collect_warnings, list_commands, list_versions, tabulate_runs
 
 
 def test_solved_runs_in_words() -> None:
-    words = in_words("solved", examine(study(), at=350))
+    words = describe_figure("solved", analyze_study(study(), at=350))
     assert "350" in words.explanation
     control, other = words.lines
     assert control.startswith("control: 2 of 4 runs solved; 50% by 1,000 evaluations (95% interval ")
@@ -20,27 +20,27 @@ def test_solved_runs_in_words() -> None:
 
 
 def test_without_a_solution_none_is_told() -> None:
-    (line,) = in_words("solved", examine(study(method("control", [None] * 4)))).lines
+    (line,) = describe_figure("solved", analyze_study(study(method("control", [None] * 4)))).lines
     # Wilson's interval of none of four ends where that of four of four begins, seen from the other end.
     assert line == "control: 0 of 4 runs solved; 0% by 1,000 evaluations (95% interval 0% to 49%)."
 
 
 def test_the_band_says_how_it_is_made() -> None:
-    assert "Kaplan" in in_words("solved", examine(study())).explanation
-    assert "Wilson" in in_words("solved", examine(study(), band="wilson")).explanation
+    assert "Kaplan" in describe_figure("solved", analyze_study(study())).explanation
+    assert "Wilson" in describe_figure("solved", analyze_study(study(), band="wilson")).explanation
 
 
 def test_fitness_in_words() -> None:
     # The middle half of 1, 1.1, 1.2 and 1.3.
-    line = in_words("fitness", examine(study())).lines[0]
+    line = describe_figure("fitness", analyze_study(study())).lines[0]
     assert line.startswith("control: from 0.25 at 100 evaluations to 1.15 at 1,000 (95% interval ")
     assert line.endswith("; 4 runs).")
-    (line,) = in_words("fitness", examine(study(method("control", [None])))).lines
+    (line,) = describe_figure("fitness", analyze_study(study(method("control", [None])))).lines
     assert line.endswith(" to 1 at 1,000 (1 run, so no interval).")
 
 
 def test_diagnostics_in_words() -> None:
-    lines = in_words("diagnostics", examine(study())).lines
+    lines = describe_figure("diagnostics", analyze_study(study())).lines
     assert lines[0] == "Children better than their parent: control from 25% to 25%; sm-r from 25% to 25%."
     assert lines[2] == "Broken children: control from 90% to 0%; sm-r from 90% to 0%."
     assert lines[3] == (
@@ -51,23 +51,23 @@ def test_diagnostics_in_words() -> None:
 
 
 def test_sensitivity_in_words() -> None:
-    (line,) = in_words("sensitivity", examine(study())).lines
+    (line,) = describe_figure("sensitivity", analyze_study(study())).lines
     assert line == "sm-r: first 0.1 (0.01 to 1); second 0.25 (0 to 30)."
 
 
 def test_figures_without_data_are_left_out_and_named() -> None:
-    full, old = examine(study()), examine(study(method("control", [None] * 2)))
-    assert drawable(full) == ["solved", "fitness", "diagnostics", "sensitivity"]
-    assert left_out(full) == {}
-    assert drawable(old) == ["solved", "fitness", "diagnostics"]
-    assert list(left_out(old)) == ["sensitivity"]
-    bare = examine(study(method("control", [10, None], metrics=[])))
-    assert drawable(bare) == ["solved"]
-    assert list(left_out(bare)) == ["fitness", "diagnostics", "sensitivity"]
+    full, old = analyze_study(study()), analyze_study(study(method("control", [None] * 2)))
+    assert list_drawable_figures(full) == ["solved", "fitness", "diagnostics", "sensitivity"]
+    assert explain_missing_figures(full) == {}
+    assert list_drawable_figures(old) == ["solved", "fitness", "diagnostics"]
+    assert list(explain_missing_figures(old)) == ["sensitivity"]
+    bare = analyze_study(study(method("control", [10, None], metrics=[])))
+    assert list_drawable_figures(bare) == ["solved"]
+    assert list(explain_missing_figures(bare)) == ["fitness", "diagnostics", "sensitivity"]
 
 
 def test_finished_runs_need_no_warning() -> None:
-    assert warnings_of(study()) == []
+    assert collect_warnings(study()) == []
 
 
 @pytest.mark.parametrize(
@@ -79,33 +79,33 @@ def test_finished_runs_need_no_warning() -> None:
     ],
 )
 def test_what_must_be_known_first_is_said(changes: dict[str, object], said: str) -> None:
-    (warning,) = warnings_of(study(method("control", [10, 20], **changes), method("sm-r", [10, 20])))
+    (warning,) = collect_warnings(study(method("control", [10, 20], **changes), method("sm-r", [10, 20])))
     assert warning.startswith(said)
 
 
 def test_a_study_in_full_is_not_called_scaled() -> None:
-    assert warnings_of(study(method("control", [10], scale=1.0))) == []
+    assert collect_warnings(study(method("control", [10], scale=1.0))) == []
 
 
 def test_different_budgets_are_said() -> None:
     from dataclasses import replace
 
-    (warning,) = warnings_of(study(method("a", [10]), replace(method("b", [10]), budget=500)))
+    (warning,) = collect_warnings(study(method("a", [10]), replace(method("b", [10]), budget=500)))
     assert "--at 500" in warning
 
 
 def test_where_the_numbers_come_from() -> None:
-    control, _ = runs_table(study()).rows
+    control, _ = tabulate_runs(study()).rows
     assert control[1:7] == ("4 of 4", "1,000", "7", "finished", "2025-01-02 03:04", "0:01:01")
-    assert commands(study()) == ["tfsm run parity --mutation control", "tfsm run parity --mutation sm-r"]
-    assert commands(study(method("it's", [1]))) == ["""tfsm run parity --mutation 'it'"'"'s'"""]
+    assert list_commands(study()) == ["tfsm run parity --mutation control", "tfsm run parity --mutation sm-r"]
+    assert list_commands(study(method("it's", [1]))) == ["""tfsm run parity --mutation 'it'"'"'s'"""]
     mixed = study(method("a", [1]), method("b", [1], versions={"tfsm": "1.2.4"}))
-    assert versions(mixed) == [("tfsm", "1.2.3 and 1.2.4"), ("python", "3.13.0")]
+    assert list_versions(mixed) == [("tfsm", "1.2.3 and 1.2.4"), ("python", "3.13.0")]
 
 
 def test_a_record_without_times_or_versions_is_told_without_them() -> None:
     bare = method("a", [1], metrics=logged(1), started=None, ended=None, versions=None, command=None)
-    assert runs_table(study(bare)).rows[0][5:7] == ("-", "-")
-    assert versions(study(bare)) == []
-    assert commands(study(bare)) == []
+    assert tabulate_runs(study(bare)).rows[0][5:7] == ("-", "-")
+    assert list_versions(study(bare)) == []
+    assert list_commands(study(bare)) == []
     assert bare.budget == BUDGET

@@ -10,8 +10,8 @@ import pytest
 
 from tests.report.cases import EVIL, RICH, logged, method, study
 from tests.report.outline import Node, outline
-from tfsm.report.findings import examine
-from tfsm.report.html import STYLE, inlined, page, variables
+from tfsm.report.findings import analyze_study
+from tfsm.report.html import STYLE, css_variables, inline_svg, render_page
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def content() -> bytes:
         method(EVIL, [900, None], metrics=logged(2, **RICH, **{"<b>odd</b>": 1.0}), status="<i>cut</i>"),
         method("control", [100, 200], command=["tfsm", EVIL], versions={EVIL: EVIL}),
     )
-    return page([examine(study(), at=500), examine(replace(evil, domain=f"maze {EVIL}"), at=500)])
+    return render_page([analyze_study(study(), at=500), analyze_study(replace(evil, domain=f"maze {EVIL}"), at=500)])
 
 
 @pytest.fixture(scope="module")
@@ -148,48 +148,48 @@ def test_settings_that_differ_are_open_and_the_others_can_be_opened(whole: Node)
 
 
 def test_unfinished_and_scaled_runs_have_a_banner() -> None:
-    cut = examine(study(method("control", [10, 20], status="interrupted", runs=5, scale=0.25)))
-    banners = [node.text for node in outline(page([cut])).all("p") if node.attributes.get("class") == "banner"]
+    cut = analyze_study(study(method("control", [10, 20], status="interrupted", runs=5, scale=0.25)))
+    banners = [node.text for node in outline(render_page([cut])).all("p") if node.attributes.get("class") == "banner"]
     assert len(banners) == 2
     assert "control (interrupted, 2 of 5 runs ended)" in banners[0]
     assert "scale 0.25" in banners[1]
 
 
 def test_finished_runs_have_no_banner_and_one_method_no_comparison() -> None:
-    whole = outline(page([examine(study(method("control", [10, 20])))]))
+    whole = outline(render_page([analyze_study(study(method("control", [10, 20])))]))
     assert not [node for node in whole.all() if node.attributes.get("class") == "banner"]
     assert "nothing to compare" in whole.text
     assert [node.text for node in whole.all("nav")[0].all("a")][:2] == ["What was run", "Results"]
 
 
 def test_one_run_a_side_is_not_called_significant() -> None:
-    text = outline(page([examine(study(method("a", [10]), method("b", [None])))])).all("body")[0].text
+    text = outline(render_page([analyze_study(study(method("a", [10]), method("b", [None])))])).all("body")[0].text
     assert "significant" not in text
     assert "needs two runs or more on each side" in text
 
 
 def test_old_runs_have_fewer_figures_and_the_page_says_so() -> None:
-    whole = outline(page([examine(study(method("control", [10, None], metrics=[])))]))
+    whole = outline(render_page([analyze_study(study(method("control", [10, None], metrics=[])))]))
     assert len(whole.all("svg")) == 2
     assert "logged no sensitivities" in whole.text
     assert "no run logged anything about its mutations" in whole.text
 
 
 def test_bytes_that_are_no_text_do_no_harm() -> None:
-    whole = outline(page([examine(study(method("lone \udcff surrogate\x00", [10, None])))]))
+    whole = outline(render_page([analyze_study(study(method("lone \udcff surrogate\x00", [10, None])))]))
     assert "lone \ufffd surrogate\ufffd" in whole.text
 
 
 def test_the_same_runs_give_the_same_page() -> None:
-    assert page([examine(study())]) == page([examine(study())])
+    assert render_page([analyze_study(study())]) == render_page([analyze_study(study())])
 
 
 def test_every_colour_of_a_drawing_is_the_schemes(content: bytes) -> None:
-    for color, name in variables().items():
+    for color, name in css_variables().items():
         assert STYLE.count(f"--{name}:") == 2, "in the light scheme and in the dark one"
         assert color.encode() not in content.split(b"</style>")[1]
 
 
 def test_what_is_no_drawing_is_refused() -> None:
     with pytest.raises(ValueError, match="not a drawing"):
-        inlined(b"<p>hello</p>", prefix="x", label="x", described_by="x")
+        inline_svg(b"<p>hello</p>", prefix="x", label="x", described_by="x")

@@ -14,18 +14,28 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from tests.report.cases import EVIL, RICH, logged, method, study
-from tfsm.report.alt_text import drawable
-from tfsm.report.findings import Findings, examine
+from tfsm.report.alt_text import list_drawable_figures
+from tfsm.report.findings import Findings, analyze_study
 from tfsm.report.html import DARK_COLORS, DARK_PAPER
-from tfsm.report.plot_style import COLORS, DASHES, GRID, INK, KNOWN, PAPER, house, last_evaluation, styles
-from tfsm.report.plots import draw, save_figures
+from tfsm.report.plot_style import (
+    COLORS,
+    DASHES,
+    GRID,
+    INK,
+    OPERATOR_COLORS,
+    PAPER,
+    assign_styles,
+    find_last_evaluation,
+    house_style,
+)
+from tfsm.report.plots import render_figure, save_figures
 
 FIGURES = ["solved", "fitness", "diagnostics", "sensitivity"]
 
 
 @pytest.fixture(scope="module")
 def findings() -> Findings:
-    return examine(study(), at=500)
+    return analyze_study(study(), at=500)
 
 
 def pixels(png: bytes) -> np.ndarray:
@@ -50,23 +60,23 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_is_not_blank_and_shows_every_method_that_has_data(findings: Findings, name: str) -> None:
-    picture = pixels(draw(name, findings, format="png"))
+    picture = pixels(render_figure(name, findings, format="png"))
     assert picture.shape[1] == 7.2 * 150
     assert picture.var() > 0.005
     assert picture[0, 0].tolist() == list(to_rgb(PAPER))
     for shown in ("control", "sm-r") if name != "sensitivity" else ("sm-r",):
-        assert places(picture, KNOWN[shown])[0].size > 100
+        assert places(picture, OPERATOR_COLORS[shown])[0].size > 100
 
 
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.parametrize("format", ["png", "svg"])
 def test_the_same_findings_give_the_same_bytes(findings: Findings, name: str, format: str) -> None:
-    assert draw(name, findings, format=format) == draw(name, findings, format=format)
+    assert render_figure(name, findings, format=format) == render_figure(name, findings, format=format)
 
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_drawings_are_valid_say_no_date_and_have_no_text_that_needs_a_font(findings: Findings, name: str) -> None:
-    content = draw(name, findings, format="svg")
+    content = render_figure(name, findings, format="svg")
     drawing = ElementTree.fromstring(content)
     assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
     assert not drawing.findall(".//{http://www.w3.org/2000/svg}text")
@@ -76,43 +86,45 @@ def test_drawings_are_valid_say_no_date_and_have_no_text_that_needs_a_font(findi
 
 def test_the_share_of_solved_runs_is_drawn_where_it_is(findings: Findings) -> None:
     # The curve of sm-r rises to 100% at 400 of 1,000 evaluations, and control's ends at one half.
-    picture = pixels(draw("solved", findings, format="png"))
+    picture = pixels(render_figure("solved", findings, format="png"))
     legend = picture.shape[0] * 0.14
-    rows, columns = places(picture, KNOWN["sm-r"])
+    rows, columns = places(picture, OPERATOR_COLORS["sm-r"])
     rows, columns = rows[rows > legend], columns[rows > legend]
     left, right, top, bottom = columns.min(), columns.max(), rows.min(), rows.max()
     risen = columns[rows <= top + 2].min()
     assert (risen - left) / (right - left) == pytest.approx(0.4, abs=0.02)
-    rows, columns = places(picture, KNOWN["control"])
+    rows, columns = places(picture, OPERATOR_COLORS["control"])
     highest = rows[(rows > legend) & (columns > left + 0.96 * (right - left))].min()
     assert (bottom - highest) / (bottom - top) == pytest.approx(0.5, abs=0.02)
 
 
 def test_the_axis_ends_where_there_is_nothing_more_to_see() -> None:
-    assert last_evaluation(examine(study(method("sm-r", [100, 200])))) == pytest.approx(220)
-    assert last_evaluation(examine(study(method("sm-r", [100, 990])))) == 1_000
-    assert last_evaluation(examine(study())) == 1_000
-    assert last_evaluation(examine(study(method("sm-r", [100, 200])), at=800)) == pytest.approx(840)
+    assert find_last_evaluation(analyze_study(study(method("sm-r", [100, 200])))) == pytest.approx(220)
+    assert find_last_evaluation(analyze_study(study(method("sm-r", [100, 990])))) == 1_000
+    assert find_last_evaluation(analyze_study(study())) == 1_000
+    assert find_last_evaluation(analyze_study(study(method("sm-r", [100, 200])), at=800)) == pytest.approx(840)
 
 
 def test_a_run_that_stopped_early_is_marked() -> None:
     whole = method("control", [100, None, None])
     stopped = replace(whole, outcomes=(*whole.outcomes[:2], replace(whole.outcomes[2], evaluations=500)))
-    marked, plain = (draw("solved", examine(study(own)), format="png") for own in (stopped, whole))
+    marked, plain = (render_figure("solved", analyze_study(study(own)), format="png") for own in (stopped, whole))
     assert marked != plain
 
 
 def test_every_method_has_a_style_of_its_own() -> None:
-    names = ["other", *KNOWN, *(f"method {i}" for i in range(20))]
-    chosen = styles(names)
+    names = ["other", *OPERATOR_COLORS, *(f"method {i}" for i in range(20))]
+    chosen = assign_styles(names)
     assert list(chosen) == names
     assert len(set(chosen.values())) == len(names)
-    assert {name: chosen[name].color for name in KNOWN} == KNOWN
+    assert {name: chosen[name].color for name in OPERATOR_COLORS} == OPERATOR_COLORS
 
 
-@pytest.mark.parametrize("names", [list(KNOWN), ["a", "b", "c", "d", "e"], ["x", "sm-g-sum", "y", "control", "z"]])
+@pytest.mark.parametrize(
+    "names", [list(OPERATOR_COLORS), ["a", "b", "c", "d", "e"], ["x", "sm-g-sum", "y", "control", "z"]]
+)
 def test_up_to_five_methods_differ_in_dashes_alone(names: list[str]) -> None:
-    assert len({style.dash for style in styles(names).values()}) == len(names) == len(DASHES)
+    assert len({style.dash for style in assign_styles(names).values()}) == len(names) == len(DASHES)
 
 
 @pytest.mark.parametrize(("colors", "paper"), [(COLORS, PAPER), (DARK_COLORS, DARK_PAPER)])
@@ -127,24 +139,24 @@ def test_curves_stand_out_from_the_paper(colors: tuple[str, ...], paper: str) ->
 @pytest.mark.parametrize("name", FIGURES)
 def test_odd_names_are_drawn_as_they_are(name: str, width: float) -> None:
     names = [EVIL, "_hidden", "\u6f14\u5316\x1b\udcff", "much " * 40, "$unbalanced"]
-    odd = examine(study(*(method(own, [100, None], metrics=logged(2, **RICH)) for own in names)))
-    assert pixels(draw(name, odd, format="png", width=width)).var() > 0.005
+    odd = analyze_study(study(*(method(own, [100, None], metrics=logged(2, **RICH)) for own in names)))
+    assert pixels(render_figure(name, odd, format="png", width=width)).var() > 0.005
 
 
 def test_names_that_begin_with_an_underscore_are_in_the_legend() -> None:
     with_line, without = (
-        draw("solved", examine(study(method(name, [None, None]))), format="svg") for name in ("_x", "")
+        render_figure("solved", analyze_study(study(method(name, [None, None]))), format="svg") for name in ("_x", "")
     )
     assert with_line.count(b"<use ") > without.count(b"<use ")
 
 
 def test_the_users_own_settings_of_matplotlib_do_not_matter_and_are_left_alone(findings: Findings) -> None:
-    expected = draw("solved", findings, format="svg")
+    expected = render_figure("solved", findings, format="svg")
     with matplotlib.rc_context({"lines.linewidth": 9, "axes.grid": False, "savefig.transparent": True}):
-        assert draw("solved", findings, format="svg") == expected
+        assert render_figure("solved", findings, format="svg") == expected
         assert matplotlib.rcParams["lines.linewidth"] == 9
     before = dict(matplotlib.rcParams)
-    with house():
+    with house_style():
         assert matplotlib.rcParams["lines.linewidth"] != before["lines.linewidth"]
     assert dict(matplotlib.rcParams) == before
 
@@ -156,7 +168,7 @@ def test_files_have_the_same_name_in_both_formats(tmp_path: Path, findings: Find
 
 
 def test_several_studies_get_files_of_their_own(tmp_path: Path, findings: Findings) -> None:
-    other = examine(replace(study(method("control", [None, None])), domain="hard maze/2"))
+    other = analyze_study(replace(study(method("control", [None, None])), domain="hard maze/2"))
     files = {file.name for file in save_figures(tmp_path, [findings, other])}
     assert {"parity-solved.png", "parity-sensitivity.svg", "hard-maze-2-solved.svg"} <= files
     assert "hard-maze-2-sensitivity.png" not in files
@@ -166,7 +178,7 @@ def test_several_studies_get_files_of_their_own(tmp_path: Path, findings: Findin
 def test_degenerate_runs_are_drawn_without_a_warning(fitness: float) -> None:
     lines = [{"run": 0, "evaluations": 1, "best_fitness": fitness, "better": 0.0, "divergence": 0.0, "negative": -1.0}]
     lines[0]["sensitivity"] = {"dead": [0.0, 0.0, 0.0]}  # type: ignore[assignment]
-    alone = examine(study(method("control", [1], metrics=lines)))
-    for name in drawable(alone):
-        assert pixels(draw(name, alone, format="png")).var() > 0.001
-    assert drawable(alone) == FIGURES
+    alone = analyze_study(study(method("control", [1], metrics=lines)))
+    for name in list_drawable_figures(alone):
+        assert pixels(render_figure(name, alone, format="png")).var() > 0.001
+    assert list_drawable_figures(alone) == FIGURES

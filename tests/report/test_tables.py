@@ -10,36 +10,36 @@ from tests.report.cases import BUDGET, method, study
 from tfsm.analysis.results import Study
 from tfsm.errors import TfsmError
 from tfsm.report import tables
-from tfsm.report.document import document
-from tfsm.report.findings import examine
-from tfsm.report.tables import differences, everything
+from tfsm.report.document import build_document
+from tfsm.report.findings import analyze_study
+from tfsm.report.tables import tabulate_setting_differences, tabulate_settings
 
 
 def test_results_hold_counts_intervals_medians_and_fitness() -> None:
     # Wilson's interval of 2 of 4: (1/2 +- 1.96 sqrt(1/16 + 0.96/16)) / 1.96 around one half, 0.15 to 0.85;
     # of 4 of 4: 1 / (1 + 3.84/4) = 0.51 to 1.
-    control, other = tables.results(examine(study())).rows
+    control, other = tables.tabulate_results(analyze_study(study())).rows
     assert control == ("control", "2 of 4", "50% (15% to 85%)", "950 (interval unknown)", "1.15 (1 to 1.3)")
     assert other == ("sm-r", "4 of 4", "100% (51% to 100%)", "250 (interval unknown)", "1.15 (1 to 1.3)")
 
 
 def test_a_median_that_less_than_half_of_the_runs_reach_is_not_told() -> None:
-    rows = tables.results(examine(study(method("control", [10, None, None])))).rows
+    rows = tables.tabulate_results(analyze_study(study(method("control", [10, None, None])))).rows
     assert rows[0][3] == "not reached"
 
 
 def test_effects_say_who_is_faster_and_who_solves_more() -> None:
-    (row,) = tables.effects(examine(study())).rows
+    (row,) = tables.tabulate_effects(analyze_study(study())).rows
     assert row[:2] == ("control against sm-r", "0%")
     assert row[2].startswith("-50% (-85%")
-    (row,) = tables.effects(examine(study(), baseline="control")).rows
+    (row,) = tables.tabulate_effects(analyze_study(study(), baseline="control")).rows
     assert row[:2] == ("sm-r against control", "100%")
     assert row[2].startswith("+50% (")
 
 
 def test_tests_tell_p_raw_and_adjusted_and_what_it_means() -> None:
     # All of one side before all of the other is the most extreme of 70 deals, either way round.
-    table = tables.tests(examine(study(), at=500))
+    table = tables.tabulate_tests(analyze_study(study(), at=500))
     row = {row[1]: row for row in table.rows}
     assert row["faster, unsolved runs last?"][2:6] == ("Mann-Whitney U", "0.0286", "0.0286", "significant")
     assert row["more solved in the end?"][2] == "Barnard's exact"
@@ -54,39 +54,39 @@ def test_holm_makes_three_pairs_of_one() -> None:
     three = study(
         method("a", [100, 200, 300, 400]), method("b", [500, 600, 700, 800]), method("c", [901, 902, 903, 904])
     )
-    rows = [row for row in tables.tests(examine(three)).rows if row[1] == "faster, unsolved runs last?"]
+    rows = [row for row in tables.tabulate_tests(analyze_study(three)).rows if row[1] == "faster, unsolved runs last?"]
     assert [row[0] for row in rows] == ["a against b", "a against c", "b against c"]
     assert [row[3:6] for row in rows] == [("0.0286", "0.0857", "not shown")] * 3
 
 
 def test_one_run_a_side_is_never_significant() -> None:
-    table = tables.tests(examine(study(method("a", [1]), method("b", [None])), at=500))
+    table = tables.tabulate_tests(analyze_study(study(method("a", [1]), method("b", [None])), at=500))
     assert {row[5] for row in table.rows} == {"no test"}
     assert all("two" in row[6] for row in table.rows)
     assert "significant" not in " ".join(" ".join(row) for row in table.rows)
 
 
 def test_settings_that_differ_come_by_themselves() -> None:
-    assert differences(study()).rows == (
+    assert tabulate_setting_differences(study()).rows == (
         ("mutation", "control", "sm-r"),
         ("mutation_options.floor", "-", "0.01"),
     )
-    assert ("evaluations", "1000", "1000") in everything(study()).rows
+    assert ("evaluations", "1000", "1000") in tabulate_settings(study()).rows
 
 
 @pytest.mark.parametrize("at", [0, -3, BUDGET + 1])
 def test_evaluations_that_no_run_had_are_refused(at: int) -> None:
     with pytest.raises(TfsmError, match=rf"--at {at}: expected 1 to 1000"):
-        examine(study(), at=at)
+        analyze_study(study(), at=at)
 
 
 def test_a_baseline_that_is_not_there_is_refused_with_a_hint() -> None:
     with pytest.raises(TfsmError, match="no method named 'contrl', did you mean 'control'"):
-        examine(study(), baseline="contrl")
+        analyze_study(study(), baseline="contrl")
 
 
 def test_the_document_is_json_and_holds_everything() -> None:
-    told = json.loads(json.dumps(document([examine(study(), at=500, baseline="control")])))
+    told = json.loads(json.dumps(build_document([analyze_study(study(), at=500, baseline="control")])))
     (found,) = told["studies"]
     assert (found["domain"], found["at"], found["baseline"], found["band"]) == (
         "parity",
@@ -117,6 +117,6 @@ def test_the_document_is_json_and_holds_everything() -> None:
 
 
 def test_a_single_method_has_nothing_to_be_compared_with() -> None:
-    findings = examine(Study("parity", (method("control", [10, 20]),)))
+    findings = analyze_study(Study("parity", (method("control", [10, 20]),)))
     assert findings.comparisons == ()
-    assert tables.tests(findings).rows == ()
+    assert tables.tabulate_tests(findings).rows == ()

@@ -127,7 +127,7 @@ def _print(found: Anatomy | Diagnosis, json: bool) -> None:
 def _table(layers: Sequence[Layer]) -> Any:
     from rich.table import Table
 
-    from tfsm.report.formatting import printable
+    from tfsm.report.formatting import replace_unprintable
 
     table = Table("layer", "class", box=None, pad_edge=False)
     table.add_column("mutated weights", justify="right")
@@ -135,7 +135,7 @@ def _table(layers: Sequence[Layer]) -> Any:
         table.add_column(title)
     for layer in layers:
         weights = f"{layer.weights:,}" if layer.weights else "-"
-        table.add_row(printable(layer.name), layer.kind, weights, layer.way, layer.per_experience)
+        table.add_row(replace_unprintable(layer.name), layer.kind, weights, layer.way, layer.per_experience)
     return table
 
 

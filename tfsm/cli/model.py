@@ -151,9 +151,9 @@ def sensitivity(
         from tfsm.utils.optional import optional
 
         optional("matplotlib", extra="plot", purpose="a histogram")
-        from tfsm.report.plots import check_plot
+        from tfsm.report.plots import check_plot_path
 
-        check_plot(plot)
+        check_plot_path(plot)
     parent, inputs = opened(model, experience, trust=trust_model)
     from tfsm import api
     from tfsm.analysis.robustness import summarize_sensitivity
@@ -178,18 +178,18 @@ def _show_sensitivity(rows: Sequence[SensitivitySummary]) -> None:
     from rich.table import Table
 
     from tfsm.analysis.robustness import FLOOR
-    from tfsm.report.formatting import number, percent, printable
+    from tfsm.report.formatting import format_number, format_percent, replace_unprintable
 
     table = Table("layer", box=None, pad_edge=False)
     for title in ("weights", "median", "5%", "95%", "at 0", f"below {FLOOR:g}"):
         table.add_column(title, justify="right")
     for row in rows:
         table.add_row(
-            printable(row.name),
+            replace_unprintable(row.name),
             f"{row.weights:,}",
-            *map(number, (row.median, row.low, row.high)),
-            percent(row.zero),
-            percent(row.floored),
+            *map(format_number, (row.median, row.low, row.high)),
+            format_percent(row.zero),
+            format_percent(row.floored),
         )
     out().print(table)
 

@@ -16,7 +16,7 @@ from tfsm.errors import TfsmError
 if TYPE_CHECKING:
     import numpy as np
 
-    from tfsm.render.replay import Replay
+    from tfsm.render.replay import ChampionReplay
 
 
 def replay(
@@ -60,9 +60,9 @@ def replay(
     for name in names:
         plugins.mutations[name]  # an unknown name is cheaper to find before TensorFlow is imported
     if save is not None:
-        from tfsm.render.video import check_ending
+        from tfsm.render.video import check_film_path
 
-        check_ending(save)
+        check_film_path(save)
 
     from tfsm.utils.tf_startup import import_quietly
 
@@ -71,7 +71,7 @@ def replay(
 
     title = f"{directory}"
     if population:
-        _show_picture(past.populations(plugins, directory, run=run), save, title)
+        _show_picture(past.draw_populations(plugins, directory, run=run), save, title)
         return
     found = past.replay(
         plugins,
@@ -91,11 +91,11 @@ def replay(
     _show(found, save, f"{title}, run {found.run}")
 
 
-def _show(found: Replay, save: Path | None, title: str) -> None:
+def _show(found: ChampionReplay, save: Path | None, title: str) -> None:
     if save is None:
-        from tfsm.render.video import show
+        from tfsm.render.video import show_film
 
-        show(found.film, title)
+        show_film(found.film, title)
         return
     from tfsm.render.video import save_film
 
@@ -134,7 +134,7 @@ class _Drawing:
         return lambda done, total: self._bar.update(self._task, completed=done, total=total)
 
 
-def _summary(found: Replay) -> dict[str, object]:
+def _summary(found: ChampionReplay) -> dict[str, object]:
     return {
         "run": found.run,
         "mutants": [
@@ -151,7 +151,7 @@ def _summary(found: Replay) -> dict[str, object]:
     }
 
 
-def _print(found: Replay) -> None:
+def _print(found: ChampionReplay) -> None:
     if not found.mutants:
         return
     import numpy as np

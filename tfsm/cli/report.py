@@ -14,7 +14,7 @@ import typer
 from tfsm.cli.common import DisablePlugin, Json, Mutations, Quiet, Trust, context, err, out, print_json, say
 from tfsm.cli.config import Config
 from tfsm.cli.studies import mutations_of
-from tfsm.report.formatting import printable
+from tfsm.report.formatting import replace_unprintable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,24 +58,24 @@ def report(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")] = False,
 ) -> None:
     """Compare what came of runs: tables, or a page and figures."""
-    from tfsm.report.document import check_page, make_folder, write
+    from tfsm.report.document import check_page_path, make_directory, write_file
     from tfsm.utils.optional import optional
 
     if html is not None:
-        check_page(html)
+        check_page_path(html)
     if html is not None or figures is not None:
         optional("matplotlib", extra="plot", purpose="a report with figures")
     found = findings_of(directories, at=at, baseline=baseline, band=band.value)
     if figures is not None:
         from tfsm.report.plots import save_figures
 
-        make_folder(figures)
+        make_directory(figures)
         files = save_figures(figures, found)
         say(f"wrote {len(files)} files to {figures}")
     if html is not None:
-        from tfsm.report.html import page
+        from tfsm.report.html import render_page
 
-        write(html, page(found))
+        write_file(html, render_page(found))
         say(f"wrote {html}")
     if json or (html is None and figures is None):
         _print(found, json=json)
@@ -96,31 +96,30 @@ def show(
 def findings_of(directories: Sequence[Path], *, at: int | None, baseline: str | None, band: Band) -> list[Findings]:
     """Return what came of the runs, domain by domain."""
     from tfsm.analysis.results import load_studies
-    from tfsm.report.findings import examine
+    from tfsm.report.findings import analyze_study
 
-    return [examine(study, at=at, baseline=baseline, band=band) for study in load_studies(directories)]
+    return [analyze_study(study, at=at, baseline=baseline, band=band) for study in load_studies(directories)]
 
 
 def _print(found: Sequence[Findings], *, json: bool) -> None:
     from tfsm.report import tables
-    from tfsm.report.document import document
-    from tfsm.report.tables import warnings_of
+    from tfsm.report.document import build_document
+    from tfsm.report.tables import collect_warnings
 
     if json:
-        print_json(document(found))
+        print_json(build_document(found))
         return
     console = out()
     for i, findings in enumerate(found):
         study = findings.study
-        console.print(
-            f"{'' if i == 0 else chr(10)}{printable(study.domain)}, {study.budget:,} evaluations a run at the most"
-        )
-        for said in warnings_of(study):
-            console.print(f"take care: {printable(said)}", soft_wrap=True)
-        _print_table(console, tables.results(findings))
+        gap = "" if i == 0 else "\n"
+        console.print(f"{gap}{replace_unprintable(study.domain)}, up to {study.budget:,} evaluations per run")
+        for said in collect_warnings(study):
+            console.print(f"take care: {replace_unprintable(said)}", soft_wrap=True)
+        _print_table(console, tables.tabulate_results(findings))
         if findings.comparisons:
-            _print_table(console, tables.effects(findings))
-            _print_groups(console, tables.tests(findings))
+            _print_table(console, tables.tabulate_effects(findings))
+            _print_groups(console, tables.tabulate_tests(findings))
 
 
 def _print_table(console: Console, table: Table) -> None:
@@ -134,11 +133,11 @@ def _print_groups(console: Console, table: Table) -> None:
     inner = slice(1, -1)
     for first, group in groupby(table.rows, key=lambda row: row[0]):
         rows = list(group)
-        console.print(f"\n{printable(first)}", soft_wrap=True)
+        console.print(f"\n{replace_unprintable(first)}", soft_wrap=True)
         _print_rows(console, table.columns[inner], [row[inner] for row in rows], {i - 1 for i in table.numeric})
         for row in rows:
             if row[-1]:
-                console.print(printable(f"({row[1]} {row[-1]})"), soft_wrap=True)
+                console.print(replace_unprintable(f"({row[1]} {row[-1]})"), soft_wrap=True)
 
 
 def _print_rows(
@@ -150,7 +149,7 @@ def _print_rows(
     for i, column in enumerate(columns):
         drawn.add_column(column, justify="right" if i in numeric else "left")
     for row in rows:
-        drawn.add_row(*map(printable, row))
+        drawn.add_row(*map(replace_unprintable, row))
     console.print(drawn)
 
 

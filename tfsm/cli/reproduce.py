@@ -130,8 +130,8 @@ def _draw(folder: Path, base: Path, found: Reproduction, *, at: int | None) -> N
     except TfsmError as error:
         say(f"no figures: {error}")
         return
-    from tfsm.report.document import write
-    from tfsm.report.html import page
+    from tfsm.report.document import write_file
+    from tfsm.report.html import render_page
     from tfsm.report.plots import save_figures, save_robustness
 
     if found.evidence.robustness is not None:
@@ -141,7 +141,7 @@ def _draw(folder: Path, base: Path, found: Reproduction, *, at: int | None) -> N
         [base / domain for domain in found.figure.domains], at=at, baseline=None, band="kaplan-meier"
     )
     save_figures(folder, findings)
-    write(folder / "report.html", page(findings))
+    write_file(folder / "report.html", render_page(findings))
 
 
 def _print(found: Reproduction) -> None:

@@ -11,15 +11,15 @@ import numpy as np
 
 from tfsm.utils.optional import optional
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 Points = np.ndarray
 """`[N, 2]`"""
 
-PAPER: Final[Colour] = (252, 252, 250)
-INK: Final[Colour] = (38, 38, 46)
-EARLY: Final[Colour] = (250, 200, 90)
-LATE: Final[Colour] = (60, 20, 110)
-SHARP: Final = 3
+PAPER: Final[Color] = (252, 252, 250)
+INK: Final[Color] = (38, 38, 46)
+EARLY: Final[Color] = (250, 200, 90)
+LATE: Final[Color] = (60, 20, 110)
+OVERSAMPLING: Final = 3
 """Drawn so many times too large, then made smaller: smooth edges."""
 
 
@@ -39,10 +39,10 @@ class Canvas:
         margin, self._line = 0.02 * longest, 0.06 * longest
         self._low = low - margin - [0.0, self._line]
         extent = high + margin - self._low
-        self._scale = size * SHARP / extent.max()
+        self._scale = size * OVERSAMPLING / extent.max()
         # Even numbers of pixels: most video formats insist.
-        self._size = np.maximum(2, 2 * np.round(extent * self._scale / SHARP / 2)).astype(int)
-        self._surface = self._pygame.Surface(tuple((self._size * SHARP).tolist()))
+        self._size = np.maximum(2, 2 * np.round(extent * self._scale / OVERSAMPLING / 2)).astype(int)
+        self._surface = self._pygame.Surface(tuple((self._size * OVERSAMPLING).tolist()))
         self._surface.fill(PAPER)
 
     def copy(self) -> Canvas:
@@ -51,7 +51,7 @@ class Canvas:
         twin.__dict__ = {**self.__dict__, "_surface": self._surface.copy()}
         return twin
 
-    def line(self, points: Sequence[Sequence[float]] | Points, colour: Colour, width: float) -> None:
+    def line(self, points: Sequence[Sequence[float]] | Points, colour: Color, width: float) -> None:
         """Draw a line through points, with round joints."""
         places, thick = self._pixels(points), max(1, round(width * self._scale))
         if len(places) > 1:
@@ -59,19 +59,19 @@ class Canvas:
         for place in places:
             self._pygame.draw.circle(self._surface, colour, place, thick / 2)
 
-    def circle(self, centre: Sequence[float] | Points, radius: float, colour: Colour, *, width: float = 0.0) -> None:
+    def circle(self, centre: Sequence[float] | Points, radius: float, colour: Color, *, width: float = 0.0) -> None:
         """Draw a disc, or a ring of some width."""
         thick = max(1, round(width * self._scale)) if width else 0
         self._pygame.draw.circle(self._surface, colour, self._pixels([centre])[0], radius * self._scale, thick)
 
-    def rectangle(self, low: Sequence[float], high: Sequence[float], colour: Colour) -> None:
+    def rectangle(self, low: Sequence[float], high: Sequence[float], colour: Color) -> None:
         """Fill a rectangle."""
         (x1, y1), (x2, y2) = self._pixels([low, high])
         self._pygame.draw.rect(
             self._surface, colour, (round(x1), round(y1), round(x2) - round(x1), round(y2) - round(y1))
         )
 
-    def dots(self, points: Points, colour: Colour, radius: float, alpha: int) -> None:
+    def dots(self, points: Points, colour: Color, radius: float, alpha: int) -> None:
         """Draw many translucent dots."""
         layer = self._pygame.Surface(self._surface.get_size(), self._pygame.SRCALPHA)
         for place in self._pixels(points):
@@ -101,7 +101,7 @@ class Canvas:
         return [tuple(p) for p in ((np.asarray(points, float) - self._low) * self._scale).tolist()]
 
 
-UNSEEN: Final = {
+HEADLESS_ENVIRONMENT: Final = {
     "SDL_VIDEODRIVER": "dummy",
     "SDL_AUDIODRIVER": "dummy",
     # Else SDL makes a key press of SIGTERM, at which a game would end the process as if its window had been closed.
@@ -110,10 +110,10 @@ UNSEEN: Final = {
 
 
 @contextmanager
-def unseen() -> Iterator[None]:
+def headless_display() -> Iterator[None]:
     """Let displays that are opened in here be seen by nobody."""
-    before = {name: os.environ.get(name) for name in UNSEEN}
-    os.environ.update(UNSEEN)
+    before = {name: os.environ.get(name) for name in HEADLESS_ENVIRONMENT}
+    os.environ.update(HEADLESS_ENVIRONMENT)
     try:
         yield
     finally:

@@ -21,7 +21,7 @@ from tfsm.runs.finished_run import open_run
 
 
 @dataclass(frozen=True)
-class Mutants:
+class MutantScores:
     """How mutants of a champion do."""
 
     mutation: str
@@ -32,12 +32,12 @@ class Mutants:
 
 
 @dataclass(frozen=True)
-class Replay:
+class ChampionReplay:
     """What there is to see of a run."""
 
     run: int
     film: Film
-    mutants: tuple[Mutants, ...]
+    mutants: tuple[MutantScores, ...]
 
 
 def replay(
@@ -51,7 +51,7 @@ def replay(
     seed: int = 0,
     config: Path | None = None,
     trust: bool = False,
-) -> Replay:
+) -> ChampionReplay:
     """Film a champion, alone or with mutants of it.
 
     Args:
@@ -83,14 +83,14 @@ def replay(
         found = tryout.evaluate(genomes)
         films.append((domain.film(network, genomes, _no_seeds(genomes)), settings.mutation))
         fitness, solved = found.fitness.numpy(), found.solved.numpy()
-        tables.append(Mutants(settings.mutation, settings.intensity, fitness[1:], solved[1:], float(fitness[0])))
+        tables.append(MutantScores(settings.mutation, settings.intensity, fitness[1:], solved[1:], float(fitness[0])))
     if not films:
         films.append((domain.film(network, champion, _no_seeds(champion)), ""))
     film = films[0][0] if len(films) == 1 else SideBySide(films)
-    return Replay(number, film, tuple(tables))
+    return ChampionReplay(number, film, tuple(tables))
 
 
-def populations(plugins: Plugins, directory: Path, *, run: int | None = None) -> np.ndarray:
+def draw_populations(plugins: Plugins, directory: Path, *, run: int | None = None) -> np.ndarray:
     """Draw what a run's populations did as evolution went on: `[height, width, 3]`, bytes."""
     past = open_run(directory)
     domain = build_part(plugins.domains[past.settings.domain], past.settings.domain_options)

@@ -15,7 +15,7 @@ from tfsm.interfaces import Film
 from tfsm.utils.atomic import atomic_write
 from tfsm.utils.optional import optional
 
-ENDINGS: Final = (".gif", ".mp4", ".png")
+FILM_SUFFIXES: Final = (".gif", ".mp4", ".png")
 _GIF_RATE: Final = 20.0
 """Players slow down what is faster, and files grow."""
 
@@ -49,10 +49,10 @@ class SideBySide:
         return np.concatenate(parts, axis=1)
 
 
-def check_ending(file: Path) -> None:
+def check_film_path(file: Path) -> None:
     """Refuse a file whose ending says nothing that can be written."""
-    if file.suffix.lower() not in ENDINGS:
-        raise TfsmError(f"{file}: cannot tell what to write from its ending; use {', '.join(ENDINGS)}")
+    if file.suffix.lower() not in FILM_SUFFIXES:
+        raise TfsmError(f"{file}: cannot tell what to write from its ending; use {', '.join(FILM_SUFFIXES)}")
     if not file.parent.is_dir():
         raise TfsmError(f"{file}: there is no directory {str(file.parent)!r}")
 
@@ -65,7 +65,7 @@ def save_film(film: Film, file: Path, *, progress: Callable[[int, int], None] = 
         file: a `.gif`, `.mp4` or `.png` file; one that is there is replaced once the new one is whole.
         progress: told how many frames of how many are done.
     """
-    check_ending(file)
+    check_film_path(file)
     kind = file.suffix.lower()
     if kind == ".png":
         return save_picture(film.still(), file)
@@ -85,7 +85,7 @@ def save_film(film: Film, file: Path, *, progress: Callable[[int, int], None] = 
 
 def save_picture(picture: np.ndarray, file: Path) -> None:
     """Write one picture as a `.png` file."""
-    check_ending(file)
+    check_film_path(file)
     if file.suffix.lower() != ".png":
         raise TfsmError(f"{file}: one picture is saved as .png")
     try:
@@ -138,10 +138,10 @@ class _Picture:
 
 def show_picture(picture: np.ndarray, title: str) -> None:
     """Show one picture until the user closes the window."""
-    show(_Picture(picture), title)
+    show_film(_Picture(picture), title)
 
 
-def show(film: Film, title: str) -> None:
+def show_film(film: Film, title: str) -> None:
     """Play a film in a window until the user closes it; `KEYS` says how it is steered."""
     pygame = optional("pygame", extra="replay", purpose="a window")
     try:
@@ -187,13 +187,13 @@ def _play(pygame: Any, screen: Any, film: Film, title: str) -> None:
         index += 0 if paused else 1
 
 
-LEAST: Final = 256
+MIN_SIDE: Final = 256
 """Pixels that the longer side of a picture has at least."""
-TILES: Final = 4
+TILES_PER_SIDE: Final = 4
 """Pictures in a row and rows in a still."""
 
 
-class PictureFilm:
+class RecordedFilm:
     """Pictures, frame by frame, all of one size.
 
     Args:
@@ -217,16 +217,16 @@ class PictureFilm:
 
     def frame(self, index: int) -> np.ndarray:
         """Return a picture, large enough to be seen: each pixel of a small screen becomes a square."""
-        larger = math.ceil(LEAST / max(self._shape))
+        larger = math.ceil(MIN_SIDE / max(self._shape))
         return _even(self._small(index).repeat(larger, axis=0).repeat(larger, axis=1))
 
     def still(self) -> np.ndarray:
         """Return pictures from the first to the last, row by row."""
-        chosen = np.linspace(0, len(self) - 1, TILES * TILES).round().astype(int)
+        chosen = np.linspace(0, len(self) - 1, TILES_PER_SIDE * TILES_PER_SIDE).round().astype(int)
         tiles = np.stack([np.pad(self._small(int(i)), ((0, 2), (0, 2), (0, 0)), constant_values=128) for i in chosen])
         height, width = tiles.shape[1:3]
-        rows = tiles.reshape(TILES, TILES, height, width, 3).transpose(0, 2, 1, 3, 4)
-        return _even(np.ascontiguousarray(rows.reshape(TILES * height, TILES * width, 3)))
+        rows = tiles.reshape(TILES_PER_SIDE, TILES_PER_SIDE, height, width, 3).transpose(0, 2, 1, 3, 4)
+        return _even(np.ascontiguousarray(rows.reshape(TILES_PER_SIDE * height, TILES_PER_SIDE * width, 3)))
 
     def _small(self, index: int) -> np.ndarray:
         return np.frombuffer(zlib.decompress(self._frames[index]), np.uint8).reshape(self._shape)

@@ -12,11 +12,11 @@ import numpy as np
 from tfsm.analysis.results import Method
 from tfsm.errors import TfsmError
 from tfsm.report.findings import Findings
-from tfsm.report.tables import asked, warnings_of
+from tfsm.report.tables import collect_warnings, count_requested_runs
 from tfsm.utils.atomic import atomic_write
 
 
-def document(findings: Sequence[Findings]) -> dict[str, Any]:
+def build_document(findings: Sequence[Findings]) -> dict[str, Any]:
     """Return everything that a report tells, without what can be computed from it."""
     return {"studies": [_study(of_study) for of_study in findings]}
 
@@ -29,7 +29,7 @@ def _study(findings: Findings) -> dict[str, Any]:
         "at": findings.at,
         "baseline": findings.baseline,
         "band": findings.band,
-        "warnings": warnings_of(study),
+        "warnings": collect_warnings(study),
         "methods": [_method(method, findings) for method in study.methods],
         "comparisons": _plain(findings.comparisons),
     }
@@ -45,13 +45,15 @@ def _method(method: Method, findings: Findings) -> dict[str, Any]:
         **told,
         "scale": method.record.get("scale"),
         "budget": method.budget,
-        "runs_asked": asked(method),
+        "runs_asked": count_requested_runs(method),
         "runs": _plain(method.outcomes),
         "summary": _plain(summary),
         "solved_curve": _plain(findings.solved[name]),
         "fitness_curve": _plain(findings.fitness.get(name)),
-        "diagnostics": {panel.key: _plain(panel.series[name]) for panel in findings.panels if name in panel.series},
-        "sensitivity": _plain(findings.spreads.get(name)),
+        "diagnostics": {
+            panel.key: _plain(panel.series[name]) for panel in findings.diagnostics if name in panel.series
+        },
+        "sensitivity": _plain(findings.sensitivity.get(name)),
         "settings": _plain(method.settings),
     }
 
@@ -68,20 +70,20 @@ def _plain(value: object) -> Any:
     return value
 
 
-PAGES: Final = (".html", ".htm")
+PAGE_SUFFIXES: Final = (".html", ".htm")
 
 
-def check_page(file: Path) -> None:
+def check_page_path(file: Path) -> None:
     """Refuse a place where no page can be, or where something else is."""
     if file.is_dir():
         raise TfsmError(f"{file}: a directory; --html takes the file to write, such as report.html")
-    if file.suffix.lower() not in PAGES:
-        raise TfsmError(f"{file}: a page is saved as {' or '.join(PAGES)}")
+    if file.suffix.lower() not in PAGE_SUFFIXES:
+        raise TfsmError(f"{file}: a page is saved as {' or '.join(PAGE_SUFFIXES)}")
     if not file.parent.is_dir():
         raise TfsmError(f"{file}: there is no directory {str(file.parent)!r}")
 
 
-def make_folder(folder: Path) -> None:
+def make_directory(folder: Path) -> None:
     """Make a directory for figures, unless it is there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,7 +93,7 @@ def make_folder(folder: Path) -> None:
         raise TfsmError(f"{folder}: cannot make the directory: {error.strerror}") from None
 
 
-def write(file: Path, content: bytes) -> None:
+def write_file(file: Path, content: bytes) -> None:
     """Write a file, in the place of an older one of the same name."""
     try:
         with atomic_write(file) as draft:

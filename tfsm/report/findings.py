@@ -28,10 +28,10 @@ from tfsm.runs.behavior_log import read_behavior
 from tfsm.runs.records import behavior_file
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-Spread: TypeAlias = Mapping[str, tuple[float, float, float]]
+SensitivityQuantiles: TypeAlias = Mapping[str, tuple[float, float, float]]
 """By layer: the 5 % quantile, the median and the 95 % quantile of its weights' sensitivities."""
 
-POINTS: Final = 50
+MAX_POINTS: Final = 50
 SHARES: Final = {
     "better": "children better than their parent",
     "neutral": "children as good as their parent",
@@ -44,7 +44,7 @@ _TOLD_ELSEWHERE: Final = {"run", "evaluations", "best_fitness", "mean_fitness", 
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class DiagnosticSeries:
     """A diagnostic of one method."""
 
     evaluations: Floats
@@ -59,17 +59,17 @@ class Series:
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class Diagnostic:
     """A diagnostic of all methods that logged it."""
 
     key: str
     title: str
     share: bool
     log: bool
-    series: Mapping[str, Series]
+    series: Mapping[str, DiagnosticSeries]
 
 
-def panels_of(study: Study) -> tuple[Panel, ...]:
+def collect_diagnostics(study: Study) -> tuple[Diagnostic, ...]:
     """Return the diagnostics: shares of children, divergence, then whatever else operators measured of themselves."""
     own = dict.fromkeys(
         key
@@ -84,11 +84,11 @@ def panels_of(study: Study) -> tuple[Panel, ...]:
         series = {method.name: found for method in study.methods if (found := _series(method, key)) is not None}
         if series:
             positive = all((curve.middle > 0).any() for curve in series.values())
-            panels.append(Panel(key, title, key in SHARES, key == DIVERGENCE and positive, series))
+            panels.append(Diagnostic(key, title, key in SHARES, key == DIVERGENCE and positive, series))
     return tuple(panels)
 
 
-def spread_of(method: Method) -> Spread:
+def summarize_sensitivity(method: Method) -> SensitivityQuantiles:
     """Return how sensitive each layer's weights were when the runs ended: the medians over runs."""
     last: dict[Any, Mapping[str, Any]] = {}
     for line in method.metrics:
@@ -105,7 +105,7 @@ def spread_of(method: Method) -> Spread:
     return spread
 
 
-def _series(method: Method, key: str) -> Series | None:
+def _series(method: Method, key: str) -> DiagnosticSeries | None:
     if key == DIVERGENCE:
         # Least and greatest are not drawn; where some children broke, the greatest is no number.
         quartiles = list(_logged(method, QUANTILES, 3, lambda five: five[1:4] if isinstance(five, list) else None))
@@ -124,10 +124,10 @@ def _logged(
             yield run, when, row
 
 
-def _binned(rows: list[tuple[int, float, list[float]]], *, of_children: bool) -> Series:
+def _binned(rows: list[tuple[int, float, list[float]]], *, of_children: bool) -> DiagnosticSeries:
     """Put runs together that logged at different times: the mean of each run in a bin, then the quartiles of runs."""
     when = np.array([evaluations for _, evaluations, _ in rows])
-    bins = min(POINTS, np.unique(when).size)
+    bins = min(MAX_POINTS, np.unique(when).size)
     width = when.max() / bins
     place = np.minimum(np.ceil(when / width).astype(int), bins) if width > 0 else np.ones(when.size, int)
     found: dict[int, dict[int, list[list[float]]]] = {}
@@ -139,7 +139,7 @@ def _binned(rows: list[tuple[int, float, list[float]]], *, of_children: bool) ->
         quartiles = np.median(runs, axis=0) if of_children else np.quantile(runs[:, 0], [0.25, 0.5, 0.75])
         points.append([when[place == at].mean(), *quartiles])
     evaluations, low, middle, high = np.array(points).T
-    return Series(evaluations, middle, low, high, of_children)
+    return DiagnosticSeries(evaluations, middle, low, high, of_children)
 
 
 def _row(value: object, length: int) -> list[float] | None:
@@ -156,7 +156,7 @@ def _number(value: object) -> float | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Archive:
+class EliteArchive:
     """The elites of one run, cell by cell."""
 
     run: int
@@ -188,13 +188,13 @@ class Archive:
         return np.where(self.filled, self.fitness, np.nan)[nearest], (left, right, bottom, top)
 
 
-def archive_of(method: Method) -> Archive | None:
+def load_fullest_archive(method: Method) -> EliteArchive | None:
     """Return the archive of the run that filled most cells, where there is one in two dimensions."""
     found = [archive for outcome in method.outcomes if (archive := _read(method, outcome.run)) is not None]
     return max(found, key=lambda archive: int(archive.filled.sum()), default=None)
 
 
-def _read(method: Method, run: int) -> Archive | None:
+def _read(method: Method, run: int) -> EliteArchive | None:
     file = None if method.directory is None else behavior_file(method.directory, run)
     if file is None or not file.is_file():
         return None
@@ -205,7 +205,7 @@ def _read(method: Method, run: int) -> Archive | None:
     _check(file, cells, kept)
     fitness, names = kept["fitness"][-1], tuple(map(str, kept["names"]))
     used = np.isfinite(cells).all(axis=1)
-    archive = Archive(run, cells[used].astype(np.float64), fitness[used], names)
+    archive = EliteArchive(run, cells[used].astype(np.float64), fitness[used], names)
     return archive if archive.filled.any() else None
 
 
@@ -232,15 +232,15 @@ class Findings:
     comparisons: tuple[Comparison, ...]
     solved: Mapping[str, SolvedCurve]
     fitness: Mapping[str, FitnessCurve]
-    panels: tuple[Panel, ...]
+    diagnostics: tuple[Diagnostic, ...]
     """The diagnostics of mutations, in the order in which they are shown."""
-    spreads: Mapping[str, Spread]
+    sensitivity: Mapping[str, SensitivityQuantiles]
     """How sensitive each layer's weights were at the end."""
-    archives: Mapping[str, Archive]
+    archives: Mapping[str, EliteArchive]
     """What the best run had found of each kind of behavior, where a scheme divides it into cells."""
 
 
-def examine(
+def analyze_study(
     study: Study, *, at: int | None = None, baseline: str | None = None, band: Band = "kaplan-meier"
 ) -> Findings:
     """Compute all that a report tells of a study.
@@ -264,9 +264,11 @@ def examine(
         comparisons=tuple(compare_all(study, baseline=baseline, at=at)),
         solved={method.name: solved_curve(method, budget=method.budget, kind=band) for method in study.methods},
         fitness=_fitness(study),
-        panels=panels_of(study),
-        spreads={method.name: spread for method in study.methods if (spread := spread_of(method))},
-        archives={method.name: found for method in study.methods if (found := archive_of(method)) is not None},
+        diagnostics=collect_diagnostics(study),
+        sensitivity={method.name: spread for method in study.methods if (spread := summarize_sensitivity(method))},
+        archives={
+            method.name: found for method in study.methods if (found := load_fullest_archive(method)) is not None
+        },
     )
 
 

@@ -4,77 +4,77 @@ from __future__ import annotations
 
 from typing import Final
 
-NOTHING: Final = "-"
+MISSING: Final = "-"
 
 
-def printable(text: str) -> str:
+def replace_unprintable(text: str) -> str:
     """Replace what no terminal, font or page can show: control characters and bytes that were no text.
 
-    >>> printable("a" + chr(27) + "b") == "a" + chr(0xFFFD) + "b"
+    >>> replace_unprintable("a" + chr(27) + "b") == "a" + chr(0xFFFD) + "b"
     True
     """
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Return a number with as many digits as are worth reading.
 
-    >>> number(12345.678), number(0.0123456), number(-0.5), number(None)
+    >>> format_number(12345.678), format_number(0.0123456), format_number(-0.5), format_number(None)
     ('12,346', '0.01235', '-0.5', '-')
     """
     if value is None:
-        return NOTHING
+        return MISSING
     return f"{value:,.0f}" if 1_000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """Return a share of runs or children.
 
-    >>> percent(5 / 6), percent(0.0042), percent(1.0)
+    >>> format_percent(5 / 6), format_percent(0.0042), format_percent(1.0)
     ('83%', '0.4%', '100%')
     """
     return f"{share:.1%}" if 0 < share < 0.1 else f"{share:.0%}"
 
 
-def p_value(p: float | None) -> str:
+def format_p_value(p: float | None) -> str:
     """Return a p-value.
 
-    >>> p_value(0.0496), p_value(1e-9), p_value(0.5), p_value(None)
+    >>> format_p_value(0.0496), format_p_value(1e-9), format_p_value(0.5), format_p_value(None)
     ('0.0496', '< 0.0001', '0.500', '-')
     """
     if p is None:
-        return NOTHING
+        return MISSING
     if p < 0.0001:
         return "< 0.0001"
     return f"{p:.4f}" if p < 0.1 else f"{p:.3f}"
 
 
-def interval(low: float | None, high: float | None) -> str:
+def format_interval(low: float | None, high: float | None) -> str:
     """Return an interval whose ends may be unknown.
 
-    >>> interval(1, 2.5), interval(1, None), interval(None, None)
+    >>> format_interval(1, 2.5), format_interval(1, None), format_interval(None, None)
     ('1 to 2.5', '1 or more', 'interval unknown')
     """
     if low is None and high is None:
         return "interval unknown"
     if high is None:
-        return f"{number(low)} or more"
-    return f"up to {number(high)}" if low is None else f"{number(low)} to {number(high)}"
+        return f"{format_number(low)} or more"
+    return f"up to {format_number(high)}" if low is None else f"{format_number(low)} to {format_number(high)}"
 
 
-def listed(words: list[str]) -> str:
+def join_words(words: list[str]) -> str:
     """Return words with commas, and an "and" before the last.
 
-    >>> listed(["a"]), listed(["a", "b", "c"])
+    >>> join_words(["a"]), join_words(["a", "b", "c"])
     ('a', 'a, b and c')
     """
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def shortened(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
     """Return a text that is no longer than that, by leaving out its middle.
 
-    >>> shortened("sm-r in runs/parity", 11)
+    >>> shorten("sm-r in runs/parity", 11)
     'sm-r …arity'
     """
     if len(text) <= length:

@@ -11,13 +11,11 @@ from typing import Final
 from tfsm import __version__
 from tfsm.analysis.results import Study
 from tfsm.report import tables
-from tfsm.report import tables as provenance
-from tfsm.report import tables as settings_tables
-from tfsm.report.alt_text import drawable, in_words, left_out
+from tfsm.report.alt_text import describe_figure, explain_missing_figures, list_drawable_figures
 from tfsm.report.findings import Findings
-from tfsm.report.formatting import listed, printable
+from tfsm.report.formatting import join_words, replace_unprintable
 from tfsm.report.plot_style import COLORS, GRID, INK, PAPER
-from tfsm.report.plots import NARROW, WIDE, draw
+from tfsm.report.plots import NARROW, WIDE, render_figure
 from tfsm.report.tables import Table
 
 _SHORT: Final = 17
@@ -51,7 +49,7 @@ def element(name: str, *children: str, **attributes: str | int | None) -> Html:
 
 def text(content: str) -> Html:
     """Return text in which nothing is taken for HTML."""
-    return Html(escape(printable(content)))
+    return Html(escape(replace_unprintable(content)))
 
 
 def joined(*children: str) -> Html:
@@ -117,7 +115,7 @@ def _kind(cell: str, numeric: bool) -> str | None:
     return " ".join(kinds) or None
 
 
-def inlined(svg: bytes, *, prefix: str, label: str, described_by: str) -> Html:
+def inline_svg(svg: bytes, *, prefix: str, label: str, described_by: str) -> Html:
     """Return a drawing as an element of a page.
 
     Args:
@@ -136,7 +134,7 @@ def inlined(svg: bytes, *, prefix: str, label: str, described_by: str) -> Html:
     body = body.replace("xlink:href=", "href=")
     body = re.sub(r'\bid="', f'id="{prefix}', body)
     body = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}", body)
-    for color, name in variables().items():
+    for color, name in css_variables().items():
         body = body.replace(color, f"var(--{name})")
     body = re.sub(r"\n\s*", "\n", body)
     return Html(
@@ -145,7 +143,7 @@ def inlined(svg: bytes, *, prefix: str, label: str, described_by: str) -> Html:
     )
 
 
-def variables() -> dict[str, str]:
+def css_variables() -> dict[str, str]:
     """Return what the drawings' colours are called in the style sheet, where each scheme has its own."""
     return {INK: "ink", GRID: "grid", **{color: f"curve-{i}" for i, color in enumerate(COLORS)}}
 
@@ -164,10 +162,10 @@ def study_section(findings: Findings, id: str) -> Html:
         element("h2", study.domain, id=f"{id}-title"),
         *(
             element("p", element("strong", "Take care: "), said, class_="banner")
-            for said in provenance.warnings_of(study)
+            for said in tables.collect_warnings(study)
         ),
         _section("What was run", f"{id}-runs", *_runs(study, id)),
-        _section("Results", f"{id}-results", table(tables.results(findings), f"{id}-results-table")),
+        _section("Results", f"{id}-results", table(tables.tabulate_results(findings), f"{id}-results-table")),
         _section("Comparisons", f"{id}-comparisons", *_comparisons(findings, id)),
         _section("Figures", f"{id}-figures", *_figures(findings, id, ("solved", "fitness", "archive"))),
         _section("Diagnostics", f"{id}-diagnostics", *_figures(findings, id, ("diagnostics", "sensitivity"))),
@@ -182,8 +180,8 @@ def _section(title: str, id: str, *content: str) -> Html:
 
 
 def _runs(study: Study, id: str) -> list[Html]:
-    typed, versions = provenance.commands(study), provenance.versions(study)
-    parts = [table(provenance.runs_table(study), f"{id}-runs-table")]
+    typed, versions = tables.list_commands(study), tables.list_versions(study)
+    parts = [table(tables.tabulate_runs(study), f"{id}-runs-table")]
     if typed:
         lines = (element("li", element("code", line)) for line in typed)
         parts += [element("p", "Typed to make them:"), element("ul", *lines, class_="commands")]
@@ -197,27 +195,31 @@ def _comparisons(findings: Findings, id: str) -> list[Html]:
     if not findings.comparisons:
         return [element("p", "There is one method, so there is nothing to compare it with.")]
     return [
-        table(tables.effects(findings), f"{id}-effects-table"),
-        table(tables.tests(findings), f"{id}-tests-table"),
+        table(tables.tabulate_effects(findings), f"{id}-effects-table"),
+        table(tables.tabulate_tests(findings), f"{id}-tests-table"),
     ]
 
 
 def _figures(findings: Findings, id: str, names: tuple[str, ...]) -> list[Html]:
-    there = drawable(findings)
+    there = list_drawable_figures(findings)
     parts = [_figure(findings, name, f"{id}-figure-{name}") for name in names if name in there]
-    missing = [f"{in_words(name, findings).title}: {why}" for name, why in left_out(findings).items() if name in names]
+    missing = [
+        f"{describe_figure(name, findings).title}: {why}"
+        for name, why in explain_missing_figures(findings).items()
+        if name in names
+    ]
     return [*parts, listing(missing, class_="notes")] if missing else parts
 
 
 def _figure(findings: Findings, name: str, id: str) -> Html:
-    words = in_words(name, findings)
+    words = describe_figure(name, findings)
     told = f"{id}-words"
     label = f"{words.title}, {findings.study.domain}"
     drawings = [
         (
             kind,
-            inlined(
-                draw(name, findings, format="svg", width=width, paper="none"),
+            inline_svg(
+                render_figure(name, findings, format="svg", width=width, paper="none"),
                 prefix=f"{id}-{kind}-",
                 label=label,
                 described_by=told,
@@ -232,7 +234,7 @@ def _figure(findings: Findings, name: str, id: str) -> Html:
 
 
 def _settings(study: Study, id: str) -> list[Html]:
-    different, everything = settings_tables.differences(study), settings_tables.everything(study)
+    different, everything = tables.tabulate_setting_differences(study), tables.tabulate_settings(study)
     if not everything.rows:
         return [element("p", "The runs tell nothing of their settings.")]
     parts = [table(different, f"{id}-differences-table")] if different.rows else []
@@ -370,9 +372,9 @@ _PARTS: Final = {
 }
 
 
-def page(findings: Sequence[Findings]) -> bytes:
+def render_page(findings: Sequence[Findings]) -> bytes:
     """Return a page of all studies: one file, which is read without a network and without scripts."""
-    title = f"Report on {listed([of_study.study.domain for of_study in findings])}"
+    title = f"Report on {join_words([of_study.study.domain for of_study in findings])}"
     sections = [study_section(of_study, f"study-{i}") for i, of_study in enumerate(findings, start=1)]
     body = element(
         "body",

@@ -17,21 +17,21 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tfsm.report.findings import Findings
-from tfsm.report.formatting import printable, shortened
+from tfsm.report.formatting import replace_unprintable, shorten
 
 Dash: TypeAlias = tuple[float, tuple[float, ...] | None]
 
 INK: Final = "#24292f"
 GRID: Final = "#d5dae0"
 PAPER: Final = "#ffffff"
-KNOWN: Final = {
+OPERATOR_COLORS: Final = {
     "control": "#6e6e6e",
     "sm-r": "#c2609a",
     "sm-g-sum": "#0072b2",
     "sm-g-abs": "#d55e00",
     "sm-g-so": "#008a64",
 }
-COLORS: Final = (*KNOWN.values(), "#9a7400", "#7a5cc9", "#8a4b2d")
+COLORS: Final = (*OPERATOR_COLORS.values(), "#9a7400", "#7a5cc9", "#8a4b2d")
 """Okabe and Ito's, some of them darker, so that every one is three times as dark as paper or more."""
 DASHES: Final[tuple[Dash, ...]] = (
     (0, None),
@@ -74,7 +74,7 @@ _PARAMETERS: Final[dict[Any, Any]] = {
 
 
 @dataclass(frozen=True)
-class Style:
+class MethodStyle:
     """How a method is drawn."""
 
     color: str
@@ -92,21 +92,21 @@ class Style:
         return {"color": self.color, "alpha": self.opacity, "linewidth": 0}
 
 
-def styles(names: Sequence[str]) -> dict[str, Style]:
+def assign_styles(names: Sequence[str]) -> dict[str, MethodStyle]:
     """Return each method's style, no two of forty the same; the built-in operators always have their own."""
     opacity = min(BAND, 0.4 / max(1, len(names)))
     every = [
-        Style(color, DASHES[(i + turn) % len(DASHES)], opacity)
+        MethodStyle(color, DASHES[(i + turn) % len(DASHES)], opacity)
         for turn in range(len(DASHES))
         for i, color in enumerate(COLORS)
     ]
-    own = {name: every[i] for i, name in enumerate(KNOWN) if name in names}
+    own = {name: every[i] for i, name in enumerate(OPERATOR_COLORS) if name in names}
     free = cycle([style for style in every if style not in own.values()])
     return {name: own.get(name) or next(free) for name in names}
 
 
 @contextmanager
-def house() -> Iterator[None]:
+def house_style() -> Iterator[None]:
     """Draw in the house's look, whatever the user's own matplotlib settings are."""
     with matplotlib.rc_context(), catch_warnings():
         matplotlib.rcdefaults()
@@ -115,15 +115,15 @@ def house() -> Iterator[None]:
         yield
 
 
-def canvas(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def legend(figure: Figure, chosen: Mapping[str, Style]) -> None:
+def add_legend(figure: Figure, chosen: Mapping[str, MethodStyle]) -> None:
     """Put a legend above all axes, where it covers no data, and make the figure higher by as much."""
     width, letter = figure.get_figwidth(), 0.085
-    labels = [shortened(printable(name), min(LABEL, int(width / letter) - 7)) for name in chosen]
+    labels = [shorten(replace_unprintable(name), min(LABEL, int(width / letter) - 7)) for name in chosen]
     columns = min(len(labels), max(1, int(width / (letter * max(map(len, labels)) + 0.55))))
     figure.set_figheight(figure.get_figheight() + 0.19 * ceil(len(labels) / columns))
     # A label that begins with an underscore would be left out, a text is not.
@@ -138,19 +138,19 @@ def legend(figure: Figure, chosen: Mapping[str, Style]) -> None:
         text.set_text(label)
 
 
-def evaluations_axis(axes: Axes, last: float, *, ticks: int = 4) -> None:
+def format_evaluations_axis(axes: Axes, last: float, *, ticks: int = 4) -> None:
     """Make the horizontal axis one of evaluations."""
     axes.set_xlim(0, last)
     axes.xaxis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 5, 10], integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
 
 
-def percent_axis(axes: Axes) -> None:
+def format_percent_axis(axes: Axes) -> None:
     """Make the vertical axis one of shares."""
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{100 * y:.3g}%"))
 
 
-def last_evaluation(findings: Findings) -> float:
+def find_last_evaluation(findings: Findings) -> float:
     """Return where an axis of evaluations ends: once every run is solved there is nothing more to see."""
     lasts = [1.0 if findings.at is None else findings.at * 1.05]
     for method in findings.study.methods:

@@ -21,29 +21,29 @@ from tfsm.analysis import SolvedCurve
 from tfsm.analysis.results import method_names
 from tfsm.analysis.robustness import FLOOR, MutantSample, Robustness
 from tfsm.errors import TfsmError
-from tfsm.report.alt_text import drawable, in_words
-from tfsm.report.document import write
-from tfsm.report.findings import Findings, Panel, Spread
-from tfsm.report.formatting import percent, printable, shortened
+from tfsm.report.alt_text import describe_figure, list_drawable_figures
+from tfsm.report.document import write_file
+from tfsm.report.findings import Diagnostic, Findings, SensitivityQuantiles
+from tfsm.report.formatting import format_percent, replace_unprintable, shorten
 from tfsm.report.plot_style import (
     INK,
     PAPER,
-    Style,
-    canvas,
-    evaluations_axis,
-    house,
-    last_evaluation,
-    legend,
-    percent_axis,
-    styles,
+    MethodStyle,
+    add_legend,
+    assign_styles,
+    find_last_evaluation,
+    format_evaluations_axis,
+    format_percent_axis,
+    house_style,
+    new_figure,
 )
 
 
-def solved(findings: Findings, width: float) -> Figure:
+def plot_solved(findings: Findings, width: float) -> Figure:
     """Draw the share of runs solved against evaluations."""
     study = findings.study
-    chosen = styles(method_names(study.methods))
-    figure = canvas(width, 0.2 * width + 2)
+    chosen = assign_styles(method_names(study.methods))
+    figure = new_figure(width, 0.2 * width + 2)
     axes = figure.add_subplot()
     for method in study.methods:
         curve, style = findings.solved[method.name], chosen[method.name]
@@ -53,30 +53,30 @@ def solved(findings: Findings, width: float) -> Figure:
         if stopped and findings.band == "kaplan-meier":
             axes.plot(stopped, _share(curve, stopped), "|", color=style.color, markersize=8)
     axes.set_ylim(-0.015, 1.015)  # lines at both ends are to be seen whole
-    percent_axis(axes)
+    format_percent_axis(axes)
     axes.set_ylabel("runs solved")
     axes.set_xlabel("evaluations")
-    evaluations_axis(axes, last_evaluation(findings))
+    format_evaluations_axis(axes, find_last_evaluation(findings))
     if findings.at is not None:
         _mark(axes, findings.at)
-    legend(figure, chosen)
+    add_legend(figure, chosen)
     return figure
 
 
-def fitness(findings: Findings, width: float) -> Figure:
+def plot_fitness(findings: Findings, width: float) -> Figure:
     """Draw the best fitness against evaluations."""
-    chosen = styles(method_names(findings.study.methods))
-    figure = canvas(width, 0.2 * width + 2)
+    chosen = assign_styles(method_names(findings.study.methods))
+    figure = new_figure(width, 0.2 * width + 2)
     axes = figure.add_subplot()
     for name, curve in findings.fitness.items():
         axes.fill_between(curve.evaluations, curve.low, curve.high, **chosen[name].band)
         axes.plot(curve.evaluations, curve.middle, **chosen[name].line)
     axes.set_ylabel("best fitness")
     axes.set_xlabel("evaluations")
-    evaluations_axis(axes, last_evaluation(findings))
+    format_evaluations_axis(axes, find_last_evaluation(findings))
     if findings.at is not None:
         _mark(axes, findings.at)
-    legend(figure, {name: chosen[name] for name in findings.fitness})
+    add_legend(figure, {name: chosen[name] for name in findings.fitness})
     return figure
 
 
@@ -102,28 +102,28 @@ def _mark(axes: Axes, at: int) -> None:
 _TICKS: Final = 5
 
 
-def diagnostics(findings: Findings, width: float) -> Figure:
+def plot_diagnostics(findings: Findings, width: float) -> Figure:
     """Draw what runs logged about their mutations."""
-    chosen = styles(method_names(findings.study.methods))
-    there = {name: chosen[name] for name in chosen if any(name in panel.series for panel in findings.panels)}
-    figure, panels = _grid(len(findings.panels), width, least=2.3, height=1.75)
-    last = last_evaluation(findings)
-    for axes, panel in zip(panels, findings.panels, strict=True):
+    chosen = assign_styles(method_names(findings.study.methods))
+    there = {name: chosen[name] for name in chosen if any(name in panel.series for panel in findings.diagnostics)}
+    figure, panels = _grid(len(findings.diagnostics), width, least=2.3, height=1.75)
+    last = find_last_evaluation(findings)
+    for axes, panel in zip(panels, findings.diagnostics, strict=True):
         _measure(axes, panel, chosen)
-        evaluations_axis(axes, last, ticks=3)
+        format_evaluations_axis(axes, last, ticks=3)
     figure.supxlabel("evaluations", fontsize=9)
-    legend(figure, there)
+    add_legend(figure, there)
     return figure
 
 
-def sensitivity(findings: Findings, width: float) -> Figure:
+def plot_sensitivity(findings: Findings, width: float) -> Figure:
     """Draw how sensitive the weights of each layer were, one panel a method."""
-    chosen = styles(method_names(findings.study.methods))
-    rows = max(map(len, findings.spreads.values()))
-    figure, panels = _grid(len(findings.spreads), width, least=3.0, height=0.18 * rows + 0.9)
-    for axes, (name, spread) in zip(panels, findings.spreads.items(), strict=True):
+    chosen = assign_styles(method_names(findings.study.methods))
+    rows = max(map(len, findings.sensitivity.values()))
+    figure, panels = _grid(len(findings.sensitivity), width, least=3.0, height=0.18 * rows + 0.9)
+    for axes, (name, spread) in zip(panels, findings.sensitivity.items(), strict=True):
         _spread(axes, spread, chosen[name])
-        axes.set_title(shortened(printable(name), 30))
+        axes.set_title(shorten(replace_unprintable(name), 30))
     figure.supxlabel("sensitivity of weights", fontsize=9)
     return figure
 
@@ -131,15 +131,15 @@ def sensitivity(findings: Findings, width: float) -> Figure:
 def _grid(count: int, width: float, *, least: float, height: float) -> tuple[Figure, list[Axes]]:
     rows = ceil(count / max(1, int(width / least)))
     columns = ceil(count / rows)
-    figure = canvas(width, rows * height + 0.4)
+    figure = new_figure(width, rows * height + 0.4)
     return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(count)]
 
 
-def _measure(axes: Axes, panel: Panel, chosen: dict[str, Style]) -> None:
+def _measure(axes: Axes, panel: Diagnostic, chosen: dict[str, MethodStyle]) -> None:
     for name, series in panel.series.items():
         axes.fill_between(series.evaluations, series.low, series.high, **chosen[name].band)
         axes.plot(series.evaluations, series.middle, **(chosen[name].line | {"linewidth": 1.4}))
-    axes.set_title(shortened(printable(panel.title), 34), fontsize=8.5)
+    axes.set_title(shorten(replace_unprintable(panel.title), 34), fontsize=8.5)
     if panel.log:
         axes.set_yscale("log")
         _log_ticks(axes.yaxis, *axes.get_ylim())
@@ -152,10 +152,10 @@ def _measure(axes: Axes, panel: Panel, chosen: dict[str, Style]) -> None:
         top = highest * 1.08 if highest else least
         axes.set_ylim(-0.03 * top, top)  # so that a curve along the bottom is not taken for the axis
     if panel.share:
-        percent_axis(axes)
+        format_percent_axis(axes)
 
 
-def _spread(axes: Axes, spread: Spread, style: Style) -> None:
+def _spread(axes: Axes, spread: SensitivityQuantiles, style: MethodStyle) -> None:
     low, middle, high = np.array(list(spread.values())).T
     places = np.arange(len(spread))
     positive = np.concatenate([low, middle, high])
@@ -167,7 +167,7 @@ def _spread(axes: Axes, spread: Spread, style: Style) -> None:
         axes.set_xscale("log")
     axes.hlines(places, low, high, color=style.color, linewidth=2.2, alpha=0.6)
     axes.plot(middle, places, "o", color=style.color, markeredgecolor=INK, markeredgewidth=0.5, markersize=5)
-    axes.set_yticks(places, [shortened(printable(layer), 24) for layer in spread], fontsize=8)
+    axes.set_yticks(places, [shorten(replace_unprintable(layer), 24) for layer in spread], fontsize=8)
     axes.set_ylim(len(spread) - 0.5, -0.5)  # the first layer on top
     axes.margins(x=0.08)
     if positive.size:
@@ -193,12 +193,12 @@ HIGHEST: Final = 3.8
 """Inches."""
 
 
-def archive(findings: Findings, width: float) -> Figure:
+def plot_archives(findings: Findings, width: float) -> Figure:
     """Draw the best fitness in each cell, with one scale of colours for all methods."""
     archives = findings.archives
     columns = max(1, min(len(archives), int(width / 2.4)))
     rows = ceil(len(archives) / columns)
-    figure = canvas(width, rows * min(width / columns, HIGHEST) * 0.95 + 0.5)
+    figure = new_figure(width, rows * min(width / columns, HIGHEST) * 0.95 + 0.5)
     known = np.concatenate([own.fitness[own.filled] for own in archives.values()])
     norm = Normalize(float(known.min()), float(known.max()))
     panels = []
@@ -209,10 +209,10 @@ def archive(findings: Findings, width: float) -> Figure:
             values, norm=norm, origin="lower", extent=extent, cmap=COLOURS, interpolation="nearest", aspect="auto"
         )
         axes.grid(False)
-        axes.set_title(f"{shortened(printable(name), 24)}: {percent(own.filled.mean())}", fontsize=9)
+        axes.set_title(f"{shorten(replace_unprintable(name), 24)}: {format_percent(own.filled.mean())}", fontsize=9)
         first, second = own.names if len(own.names) == 2 else ("first number", "second number")
-        axes.set_xlabel(printable(first))
-        axes.set_ylabel(printable(second))
+        axes.set_xlabel(replace_unprintable(first))
+        axes.set_ylabel(replace_unprintable(second))
         panels.append(axes)
     figure.colorbar(ScalarMappable(norm, COLOURS), ax=panels, label="fitness", shrink=0.85)
     return figure
@@ -223,15 +223,15 @@ NARROW: Final = 3.4
 """Inches: as wide as a page's text, and as a telephone."""
 
 _DRAWN: Final[Mapping[str, Callable[[Findings, float], Figure]]] = {
-    "solved": solved,
-    "fitness": fitness,
-    "diagnostics": diagnostics,
-    "sensitivity": sensitivity,
-    "archive": archive,
+    "solved": plot_solved,
+    "fitness": plot_fitness,
+    "diagnostics": plot_diagnostics,
+    "sensitivity": plot_sensitivity,
+    "archive": plot_archives,
 }
 
 
-def draw(name: str, findings: Findings, *, format: str, width: float = WIDE, paper: str = PAPER) -> bytes:
+def render_figure(name: str, findings: Findings, *, format: str, width: float = WIDE, paper: str = PAPER) -> bytes:
     """Return a figure as a file's content; the same findings always give the same bytes.
 
     Args:
@@ -241,11 +241,11 @@ def draw(name: str, findings: Findings, *, format: str, width: float = WIDE, pap
         width: in inches.
         paper: the background's colour; `none` is transparent.
     """
-    metadata: dict[str, Any] = {"Title": f"{findings.study.domain}: {in_words(name, findings).title}"}
+    metadata: dict[str, Any] = {"Title": f"{findings.study.domain}: {describe_figure(name, findings).title}"}
     if format == "svg":
         metadata |= {"Date": None}
     content = BytesIO()
-    with house():
+    with house_style():
         _DRAWN[name](findings, width).savefig(content, format=format, facecolor=paper, metadata=metadata)
     return content.getvalue()
 
@@ -255,10 +255,10 @@ def save_figures(folder: Path, findings: Sequence[Findings]) -> list[Path]:
     files = []
     for of_study in findings:
         prefix = "" if len(findings) == 1 else sub(r"[^\w.+-]+", "-", of_study.study.domain) + "-"
-        for name in drawable(of_study):
+        for name in list_drawable_figures(of_study):
             for format in ("png", "svg"):
                 file = folder / f"{prefix}{name}.{format}"
-                write(file, draw(name, of_study, format=format))
+                write_file(file, render_figure(name, of_study, format=format))
                 files.append(file)
     return files
 
@@ -273,20 +273,20 @@ def save_robustness(folder: Path, found: Robustness) -> list[Path]:
     for format in ("png", "svg"):
         content = BytesIO()
         metadata: dict[str, Any] = {"Title": f"{found.domain}: robustness to mutations"}
-        with house():
-            drawn(found).savefig(
+        with house_style():
+            plot_robustness(found).savefig(
                 content, format=format, facecolor=PAPER, metadata=metadata | ({"Date": None} if format == "svg" else {})
             )
-        write(folder / f"{NAME}.{format}", content.getvalue())
+        write_file(folder / f"{NAME}.{format}", content.getvalue())
         files.append(folder / f"{NAME}.{format}")
     return files
 
 
-def drawn(found: Robustness, width: float = 7.2) -> Figure:
+def plot_robustness(found: Robustness, width: float = 7.2) -> Figure:
     """Draw the fraction retained by method and operator, and below it mutants of each method's representative."""
     columns = min(max(len(found.samples), 1), 5)
     rows = -(-len(found.samples) // columns)
-    figure = canvas(width, 3.0 + 1.6 * rows)
+    figure = new_figure(width, 3.0 + 1.6 * rows)
     grid = figure.add_gridspec(1 + rows, columns, height_ratios=[2.0, *[1.0] * rows])
     _retained(figure.add_subplot(grid[0, :]), found)
     edges = _edges(found)
@@ -299,13 +299,15 @@ def drawn(found: Robustness, width: float = 7.2) -> Figure:
             axes.tick_params(axis="y", labelleft=False)
     if found.samples:
         count = len(found.samples[0].performance)
-        figure.supxlabel(f"{printable(found.measure)}, of {count:,} mutants by the method's own operator", fontsize=9)
-    legend(figure, styles(found.operators))
+        figure.supxlabel(
+            f"{replace_unprintable(found.measure)}, of {count:,} mutants by the method's own operator", fontsize=9
+        )
+    add_legend(figure, assign_styles(found.operators))
     return figure
 
 
 def _retained(axes: Axes, found: Robustness) -> None:
-    chosen = styles(found.operators)
+    chosen = assign_styles(found.operators)
     step = 0.8 / max(len(chosen), 1)
     for i, (operator, style) in enumerate(chosen.items()):
         for x, method in enumerate(found.methods):
@@ -313,12 +315,12 @@ def _retained(axes: Axes, found: Robustness) -> None:
             place = x - 0.4 + (i + 0.5) * step
             axes.plot(np.full(len(means), place), means, "o", color=style.color, markersize=3, alpha=0.35)
             axes.plot([place - 0.4 * step, place + 0.4 * step], [means.mean()] * 2, color=style.color, linewidth=2.4)
-    axes.set_xticks(range(len(found.methods)), [shortened(printable(name), 18) for name in found.methods])
+    axes.set_xticks(range(len(found.methods)), [shorten(replace_unprintable(name), 18) for name in found.methods])
     axes.set_xlabel("evolved by; a dot is a solution, a bar the mean of all")
     axes.set_ylabel("performance retained")
     axes.set_ylim(-0.02, 1.04)
     axes.grid(visible=False, axis="x")
-    percent_axis(axes)
+    format_percent_axis(axes)
 
 
 def _edges(found: Robustness) -> np.ndarray:
@@ -330,11 +332,11 @@ def _edges(found: Robustness) -> np.ndarray:
 
 
 def _histogram(axes: Axes, sample: MutantSample, edges: np.ndarray) -> None:
-    style = styles([sample.operator])[sample.operator]
+    style = assign_styles([sample.operator])[sample.operator]
     finite = sample.performance[np.isfinite(sample.performance)]
     axes.hist(finite, bins=edges.tolist(), color=style.color)
     axes.axvline(sample.before, color="#24292f", linewidth=0.8, linestyle=":")
-    axes.set_title(shortened(printable(sample.method), 14))
+    axes.set_title(shorten(replace_unprintable(sample.method), 14))
     axes.set_yscale("log")
     axes.set_ylim(0.7, len(sample.performance) * 1.3)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
@@ -350,7 +352,7 @@ DECADES: Final = 12
 """What is smaller than the largest by more is drawn at the left end."""
 
 
-def check_plot(file: Path) -> None:
+def check_plot_path(file: Path) -> None:
     """Refuse a place where no figure can be."""
     if file.suffix.lower() not in FORMATS:
         raise TfsmError(f"{file}: a figure is saved as {' or '.join(FORMATS)}")
@@ -368,27 +370,27 @@ def save_sensitivity(file: Path, mutation: str, parts: Mapping[str, np.ndarray])
     """
     content, format = BytesIO(), file.suffix.lower()[1:]
     metadata: dict[str, Any] = {"Title": f"Sensitivities, {mutation}"} | ({"Date": None} if format == "svg" else {})
-    with house():
-        draw_sensitivity(mutation, parts).savefig(content, format=format, facecolor=PAPER, metadata=metadata)
-    write(file, content.getvalue())
+    with house_style():
+        plot_sensitivity_histograms(mutation, parts).savefig(content, format=format, facecolor=PAPER, metadata=metadata)
+    write_file(file, content.getvalue())
 
 
-def draw_sensitivity(mutation: str, parts: Mapping[str, np.ndarray]) -> Figure:
+def plot_sensitivity_histograms(mutation: str, parts: Mapping[str, np.ndarray]) -> Figure:
     """Draw histograms over one common axis."""
     largest = sorted(parts, key=lambda name: -parts[name].size)[:MOST]
     shown = [name for name in parts if name in largest]
     columns = min(COLUMNS, len(shown))
     rows = ceil(len(shown) / columns)
-    figure = canvas(7.2, 3.2 if rows == 1 else 1.9 * rows + 0.4)
+    figure = new_figure(7.2, 3.2 if rows == 1 else 1.9 * rows + 0.4)
     edges = _sensitivity_edges(np.concatenate([parts[name] for name in shown]))
-    color = styles([mutation])[mutation].color
+    color = assign_styles([mutation])[mutation].color
     for i, name in enumerate(shown):
         axes = figure.add_subplot(rows, columns, i + 1)
         _sensitivity_histogram(axes, parts[name], edges, color)
-        axes.set_title(shortened(printable(name), 28 if columns > 1 else 60))
+        axes.set_title(shorten(replace_unprintable(name), 28 if columns > 1 else 60))
         if i % columns == 0:
             axes.set_ylabel("weights")
-    figure.supxlabel(f"sensitivity ({printable(mutation)}); dotted: the floor, {FLOOR:g}", fontsize=9)
+    figure.supxlabel(f"sensitivity ({replace_unprintable(mutation)}); dotted: the floor, {FLOOR:g}", fontsize=9)
     return figure
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from tfsm.analysis import Comparison, MethodSummary, Verdict, is_significant
 from tfsm.analysis.results import Method, Study, method_names
 from tfsm.report.findings import Findings
-from tfsm.report.formatting import NOTHING, interval, listed, number, p_value, percent
+from tfsm.report.formatting import MISSING, format_interval, format_number, format_p_value, format_percent, join_words
 from tfsm.settings.schema import flattened
 
 
@@ -30,7 +30,7 @@ class Table:
     """Whether rows whose first cells are equal belong together."""
 
 
-def results(findings: Findings) -> Table:
+def tabulate_results(findings: Findings) -> Table:
     """Return how many runs each method solved, how soon, and how well."""
     rows = [
         _result(summary, method) for summary, method in zip(findings.summaries, findings.study.methods, strict=True)
@@ -49,7 +49,7 @@ def results(findings: Findings) -> Table:
     )
 
 
-def effects(findings: Findings) -> Table:
+def tabulate_effects(findings: Findings) -> Table:
     """Return how large the differences between methods are."""
     return Table(
         "How large the differences are",
@@ -64,10 +64,10 @@ def effects(findings: Findings) -> Table:
     )
 
 
-def tests(findings: Findings) -> Table:
+def tabulate_tests(findings: Findings) -> Table:
     """Return what the tests say."""
     rows = [
-        (pair(comparison), question(key, comparison), verdict.test, *_verdict(verdict))
+        (format_pair(comparison), describe_question(key, comparison), verdict.test, *_verdict(verdict))
         for comparison in findings.comparisons
         for key, verdict in comparison.verdicts.items()
     ]
@@ -84,18 +84,18 @@ def tests(findings: Findings) -> Table:
     )
 
 
-def pair(comparison: Comparison) -> str:
+def format_pair(comparison: Comparison) -> str:
     """Return which methods are compared."""
     return f"{comparison.first} against {comparison.second}"
 
 
-def question(key: str, comparison: Comparison) -> str:
+def describe_question(key: str, comparison: Comparison) -> str:
     """Return what a test answers."""
     return {
         "mann-whitney-all": "faster, unsolved runs last?",
         "mann-whitney-solved": "faster, among solved runs?",
         "barnard-end": "more solved in the end?",
-        "barnard-at": f"more solved within {number(comparison.at)}?",
+        "barnard-at": f"more solved within {format_number(comparison.at)}?",
         "log-rank": "solved sooner, all along?",
         "mann-whitney-fitness": "fitter in the end?",
     }.get(key, key)
@@ -103,11 +103,12 @@ def question(key: str, comparison: Comparison) -> str:
 
 def _result(summary: MethodSummary, method: Method) -> tuple[str, ...]:
     median, ends = summary.median_evaluations, summary.median_interval
+    low, high = map(format_percent, summary.share_interval)
     return (
         summary.name,
         f"{summary.solved} of {summary.runs}",
-        f"{percent(summary.share)} ({percent(summary.share_interval[0])} to {percent(summary.share_interval[1])})",
-        "not reached" if median is None else f"{number(median)} ({interval(*ends)})",
+        f"{format_percent(summary.share)} ({low} to {high})",
+        "not reached" if median is None else f"{format_number(median)} ({format_interval(*ends)})",
         _fitness(summary, method),
     )
 
@@ -116,17 +117,17 @@ def _fitness(summary: MethodSummary, method: Method) -> str:
     known = [outcome.best_fitness for outcome in method.outcomes if outcome.best_fitness is not None]
     best = [fitness for fitness in known if isfinite(fitness)]
     if not best or summary.median_best_fitness is None:
-        return number(None)
-    middle = number(summary.median_best_fitness)
-    return middle if len(best) == 1 else f"{middle} ({number(min(best))} to {number(max(best))})"
+        return format_number(None)
+    middle = format_number(summary.median_best_fitness)
+    return middle if len(best) == 1 else f"{middle} ({format_number(min(best))} to {format_number(max(best))})"
 
 
 def _effect(comparison: Comparison) -> tuple[str, ...]:
     faster, difference = comparison.superiority, comparison.solved_difference
     return (
-        pair(comparison),
-        number(None) if faster is None else percent(faster),
-        number(None)
+        format_pair(comparison),
+        format_number(None) if faster is None else format_percent(faster),
+        format_number(None)
         if difference is None
         else f"{difference.value:+.0%} ({difference.low:+.0%} to {difference.high:+.0%})",
     )
@@ -134,16 +135,16 @@ def _effect(comparison: Comparison) -> tuple[str, ...]:
 
 def _verdict(verdict: Verdict) -> tuple[str, str, str, str]:
     said = "no test" if verdict.p is None else "significant" if is_significant(verdict) else "not shown"
-    return p_value(verdict.p), p_value(verdict.adjusted), said, verdict.note
+    return format_p_value(verdict.p), format_p_value(verdict.adjusted), said, verdict.note
 
 
-def differences(study: Study) -> Table:
+def tabulate_setting_differences(study: Study) -> Table:
     """Return the settings in which the methods differ."""
     rows = tuple(row for row in _rows(study) if len(set(row[1:])) > 1)
     return Table("Settings in which the methods differ", ("setting", *method_names(study.methods)), rows)
 
 
-def everything(study: Study) -> Table:
+def tabulate_settings(study: Study) -> Table:
     """Return all settings."""
     return Table("All settings", ("setting", *method_names(study.methods)), _rows(study))
 
@@ -151,7 +152,7 @@ def everything(study: Study) -> Table:
 def _rows(study: Study) -> tuple[tuple[str, ...], ...]:
     flat = [flattened(method.settings) for method in study.methods]
     keys = dict.fromkeys(key for settings in flat for key in settings)
-    return tuple((key, *(_shown(settings[key]) if key in settings else NOTHING for settings in flat)) for key in keys)
+    return tuple((key, *(_shown(settings[key]) if key in settings else MISSING for settings in flat)) for key in keys)
 
 
 def _shown(value: object) -> str:
@@ -160,16 +161,16 @@ def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def warnings_of(study: Study) -> list[str]:
+def collect_warnings(study: Study) -> list[str]:
     """Return what must be known before a number is believed."""
     said = []
     unfinished = [method for method in study.methods if not _is_finished(method)]
     if unfinished:
-        which = listed([f"{method.name} ({_status(method)}, {_ended(method)} runs ended)" for method in unfinished])
+        which = join_words([f"{method.name} ({_status(method)}, {_ended(method)} runs ended)" for method in unfinished])
         said.append(f"Unfinished: {which}. What is told here may change.")
     for scale in dict.fromkeys(_scale(method) for method in study.methods):
         if scale is not None:
-            which = listed([method.name for method in study.methods if _scale(method) == scale])
+            which = join_words([method.name for method in study.methods if _scale(method) == scale])
             said.append(
                 f"Scaled down (scale {scale}): {which}. Runs are fewer or shorter than in the experiment that they "
                 "stand for, and nothing told here is a result of that."
@@ -183,7 +184,7 @@ def warnings_of(study: Study) -> list[str]:
     return said
 
 
-def runs_table(study: Study) -> Table:
+def tabulate_runs(study: Study) -> Table:
     """Return which runs there are, and how they ended."""
     return Table(
         "Which runs the report is made of",
@@ -193,11 +194,11 @@ def runs_table(study: Study) -> Table:
                 method.name,
                 _ended(method),
                 f"{method.budget:,}",
-                str(method.record.get("seed", NOTHING)),
+                str(method.record.get("seed", MISSING)),
                 _status(method),
                 _started(method),
                 _took(method),
-                NOTHING if method.directory is None else str(method.directory),
+                MISSING if method.directory is None else str(method.directory),
             )
             for method in study.methods
         ),
@@ -206,14 +207,14 @@ def runs_table(study: Study) -> Table:
     )
 
 
-def commands(study: Study) -> list[str]:
+def list_commands(study: Study) -> list[str]:
     """Return the command lines, each once."""
     typed = [method.record.get("command") for method in study.methods]
     lines = [shlex.join(map(str, words)) for words in typed if isinstance(words, list) and words]
     return list(dict.fromkeys(lines))
 
 
-def versions(study: Study) -> list[tuple[str, str]]:
+def list_versions(study: Study) -> list[tuple[str, str]]:
     """Return which versions computed it; several if methods were run with different ones."""
     found: dict[str, dict[str, None]] = {}
     for method in study.methods:
@@ -223,7 +224,7 @@ def versions(study: Study) -> list[tuple[str, str]]:
     return [(package, " and ".join(known)) for package, known in found.items()]
 
 
-def asked(method: Method) -> int:
+def count_requested_runs(method: Method) -> int:
     """Return how many runs there should be."""
     runs = method.settings.get("runs")
     return runs if isinstance(runs, int) else len(method.outcomes)
@@ -231,7 +232,9 @@ def asked(method: Method) -> int:
 
 def _is_finished(method: Method) -> bool:
     # Records made by hand may have no status; what they hold is all there is.
-    return method.record.get("status", "finished") == "finished" and len(method.outcomes) >= asked(method)
+    return method.record.get("status", "finished") == "finished" and len(method.outcomes) >= count_requested_runs(
+        method
+    )
 
 
 def _status(method: Method) -> str:
@@ -239,7 +242,7 @@ def _status(method: Method) -> str:
 
 
 def _ended(method: Method) -> str:
-    return f"{len(method.outcomes)} of {asked(method)}"
+    return f"{len(method.outcomes)} of {count_requested_runs(method)}"
 
 
 def _scale(method: Method) -> str | None:
@@ -251,7 +254,7 @@ def _started(method: Method) -> str:
     try:
         return f"{datetime.fromisoformat(method.record['started']):%Y-%m-%d %H:%M}"
     except (KeyError, TypeError, ValueError):
-        return NOTHING
+        return MISSING
 
 
 def _took(method: Method) -> str:
@@ -259,4 +262,4 @@ def _took(method: Method) -> str:
         began, ended = (datetime.fromisoformat(method.record[key]) for key in ("started", "ended"))
         return str(timedelta(seconds=round((ended - began).total_seconds())))
     except (KeyError, TypeError, ValueError):
-        return NOTHING
+        return MISSING

@@ -12,8 +12,8 @@ import numpy as np
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Tensor
 from tfsm.models.network import Network
-from tfsm.render.canvas import unseen
-from tfsm.render.video import PictureFilm
+from tfsm.render.canvas import headless_display
+from tfsm.render.video import RecordedFilm
 from tfsm.rollouts import Asker, Decide, Memory, spread
 from tfsm_domains.gym import GymOptions
 from tfsm_domains.gym.env_pool import (
@@ -184,7 +184,7 @@ class Camera:
         if self._env.render_mode != MODE or MODE not in self._env.metadata.get("render_modes", [MODE]):
             self._env.close()
             raise self._blind("it has no pictures (its render modes lack 'rgb_array')")
-        self.film = PictureFilm(self._env.metadata.get("render_fps") or RATE)
+        self.film = RecordedFilm(self._env.metadata.get("render_fps") or RATE)
 
     def reset(self, *, seed: int) -> tuple[Any, Any]:
         """Begin an episode."""
@@ -258,9 +258,9 @@ class World:
         """Return the sums of rewards `[B, E]` of genomes `[B, P]` in episodes with seeds `[B, E]`; nothing is kept."""
         return self._play(self._environments, network, genomes, seeds).total
 
-    def film(self, network: Network, genome: Tensor, seed: int) -> PictureFilm:
+    def film(self, network: Network, genome: Tensor, seed: int) -> RecordedFilm:
         """Film one episode of a genome `[1, P]`."""
-        with unseen():
+        with headless_display():
             camera = Camera(self._recipe)
             stage = Here(self._options.env, lambda: camera)
             try:

@@ -9,15 +9,15 @@ from typing import Final
 
 import numpy as np
 
-from tfsm.render.canvas import INK, PAPER, Canvas, Colour
+from tfsm.render.canvas import INK, PAPER, Canvas, Color
 from tfsm_domains.hard_maze.maze import Maze
 
-GOAL: Final[Colour] = (213, 94, 0)
-START: Final[Colour] = (150, 150, 158)
-ROBOT: Final[Colour] = (0, 90, 170)
-BEAM: Final[Colour] = (120, 170, 215)
-ARRIVES: Final[Colour] = (0, 140, 110)
-FAILS: Final[Colour] = (190, 120, 150)
+GOAL: Final[Color] = (213, 94, 0)
+START: Final[Color] = (150, 150, 158)
+ROBOT: Final[Color] = (0, 90, 170)
+BEAM: Final[Color] = (120, 170, 215)
+ARRIVES: Final[Color] = (0, 140, 110)
+FAILS: Final[Color] = (190, 120, 150)
 
 
 def canvas_of(maze: Maze) -> Canvas:

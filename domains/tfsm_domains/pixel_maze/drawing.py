@@ -9,15 +9,15 @@ from typing import Final
 
 import numpy as np
 
-from tfsm.render.canvas import INK, PAPER, Canvas, Colour
+from tfsm.render.canvas import INK, PAPER, Canvas, Color
 from tfsm_domains.pixel_maze.layout import Layout, Square
 
-PATH: Final[Colour] = (235, 225, 180)
-TOUCHED: Final[Colour] = (160, 205, 165)
-AGENT: Final[Colour] = (0, 90, 170)
-GOAL: Final[Colour] = (213, 94, 0)
-SOLVES: Final[Colour] = (0, 140, 110)
-FAILS: Final[Colour] = (190, 120, 150)
+PATH: Final[Color] = (235, 225, 180)
+TOUCHED: Final[Color] = (160, 205, 165)
+AGENT: Final[Color] = (0, 90, 170)
+GOAL: Final[Color] = (213, 94, 0)
+SOLVES: Final[Color] = (0, 140, 110)
+FAILS: Final[Color] = (190, 120, 150)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def endpoints(layout: Layout, evaluations: np.ndarray, places: np.ndarray) -> np
     return canvas.image()
 
 
-def _fill(canvas: Canvas, square: Square, colour: Colour) -> None:
+def _fill(canvas: Canvas, square: Square, colour: Color) -> None:
     canvas.rectangle((square.column, square.row), (square.column + 1, square.row + 1), colour)
 
 

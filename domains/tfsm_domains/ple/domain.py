@@ -14,7 +14,7 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Evaluation, Film, Nest, Tensor
 from tfsm.models.network import Network
-from tfsm.render.video import PictureFilm
+from tfsm.render.video import RecordedFilm
 from tfsm.rollouts import Asker, Decide, Memory, player, spread
 from tfsm_domains.ple import PleOptions
 from tfsm_domains.ple.games import Arcade, Play, load_arcade, stage
@@ -227,7 +227,7 @@ class Ple(PleOptions):
         """Film the first episode of the first genome; the others play games of their own, and are not shown."""
         with stage(self.table.arcade, leave=True):
             plays = self.table.plays(1)
-            film = PictureFilm(plays[0].rate)
+            film = RecordedFilm(plays[0].rate)
             once, decide = replace(self, episodes=1), self._decide(network, genomes[:1])
             play(
                 plays,

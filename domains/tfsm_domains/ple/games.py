@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tfsm.errors import TfsmError, UnknownNameError, suggestion
-from tfsm.render.canvas import unseen
+from tfsm.render.canvas import headless_display
 from tfsm.utils.optional import optional
 
 ALIASES: Final[dict[str, type]] = {"int": int, "float": float, "bool": bool, "complex": complex, "object": object}
@@ -296,7 +296,7 @@ def stage(arcade: Arcade, *, leave: bool = False) -> Iterator[None]:
         arcade: which game.
         leave: whether to close the unseen display afterwards, so that a window can be opened.
     """
-    with _one_at_a_time, unseen(), mended(arcade.mends):
+    with _one_at_a_time, headless_display(), mended(arcade.mends):
         display: Any = arcade.pygame.display
         display.init()
         if display.get_surface() is None:
