@@ -18,8 +18,8 @@ from tfsm.report.findings import (
     EliteArchive,
     analyze_study,
     collect_diagnostics,
+    collect_layer_sensitivity,
     load_fullest_archive,
-    summarize_sensitivity,
 )
 from tfsm.runs.records import behavior_file
 
@@ -86,7 +86,7 @@ def test_sensitivities_are_those_of_the_end_and_medians_over_runs() -> None:
         return {"run": run, "evaluations": evaluations, "sensitivity": {"dense": [0.0, middle, 2 * middle]}}
 
     lines = [line(0, 10, 99.0), line(0, 20, 1.0), line(1, 10, 3.0), line(2, 30, 5.0)]
-    assert summarize_sensitivity(method("sm-r", [None] * 3, metrics=lines)) == {"dense": (0.0, 3.0, 6.0)}
+    assert collect_layer_sensitivity(method("sm-r", [None] * 3, metrics=lines)) == {"dense": (0.0, 3.0, 6.0)}
 
 
 def test_what_is_no_number_is_left_out() -> None:
@@ -95,14 +95,14 @@ def test_what_is_no_number_is_left_out() -> None:
     lines += [{"run": 0, "evaluations": None, "better": 0.5}, {"evaluations": 10, "better": 0.5}, {}]
     odd = method("control", [None], metrics=[*lines, {"run": 0, "sensitivity": {"dense": [1, None, 2], "x": 3}}])
     assert collect_diagnostics(study(odd)) == ()
-    assert summarize_sensitivity(odd) == {}
+    assert collect_layer_sensitivity(odd) == {}
 
 
 def test_old_runs_without_the_new_keys_have_the_old_panels() -> None:
     old = method("control", [None], metrics=logged(1))
     assert [panel.key for panel in collect_diagnostics(study(old))] == ["better", "neutral", "broken", "divergence"]
-    assert summarize_sensitivity(old) == {}
-    assert summarize_sensitivity(method("control", [None], metrics=logged(1, **RICH)))
+    assert collect_layer_sensitivity(old) == {}
+    assert collect_layer_sensitivity(method("control", [None], metrics=logged(1, **RICH)))
 
 
 def test_whole_numbers_too_large_for_a_float_are_left_out() -> None:

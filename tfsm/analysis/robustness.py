@@ -365,7 +365,7 @@ class SensitivitySummary:
 def summarize_sensitivity(name: str, values: np.ndarray) -> SensitivitySummary:
     """Sum up sensitivities.
 
-    >>> found = spread("dense", np.array([0.0, 0.005, 1.0, 3.0, 4.0]))
+    >>> found = summarize_sensitivity("dense", np.array([0.0, 0.005, 1.0, 3.0, 4.0]))
     >>> found.median, found.zero, found.floored
     (1.0, 0.2, 0.2)
     """

@@ -156,7 +156,7 @@ def sensitivity(
         check_plot_path(plot)
     parent, inputs = opened(model, experience, trust=trust_model)
     from tfsm import api
-    from tfsm.analysis.robustness import summarize_sensitivity
+    from tfsm.analysis.robustness import FLOOR, summarize_sensitivity
     from tfsm.models.genome import sections
 
     values = api.sensitivity(parent, inputs, mutation)
@@ -166,7 +166,7 @@ def sensitivity(
     if plot is not None:
         from tfsm.report.plots import save_sensitivity
 
-        save_sensitivity(plot, mutation, layers if by_layer else {overall.name: values})
+        save_sensitivity(plot, mutation, layers if by_layer else {overall.name: values}, FLOOR)
         say(f"wrote {plot}")
     if json:
         print_json({"model": model, "mutation": mutation, "whole": overall, "layers": rows})

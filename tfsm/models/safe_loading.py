@@ -20,9 +20,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
 import h5py
-import keras
 import numpy as np
-import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.models.names import RefusedError, reason, shown
@@ -107,6 +105,9 @@ def check_size(config: dict[str, Any]) -> None:
 
 def variables_of(config: dict[str, Any]) -> int:
     """Return how many bytes the variables of a model take."""
+    import keras
+    import tensorflow as tf
+
     # Keras draws default seeds from Python's own generator, which is not ours to turn.
     state = random.getstate()
     try:
@@ -401,6 +402,8 @@ def _check_object(node: dict[str, Any]) -> None:
 
 
 def _check_function(name: Any, module: Any) -> None:
+    import keras
+
     if is_registered(name):
         return
     # A name with dots in it would lead from a harmless module to any other.
@@ -415,6 +418,8 @@ def _is_class(module: Any, name: str) -> bool:
     """Say whether a name is not one of Keras' public functions; what is not public Keras checks itself."""
     if not name.isidentifier():
         return False
+    import keras
+
     place: Any = keras
     for part in (*module.split(".")[1:], name):
         place = getattr(place, part, None)
@@ -423,6 +428,8 @@ def _is_class(module: Any, name: str) -> bool:
 
 def is_registered(name: Any) -> bool:
     """Say whether somebody has registered this name in this process."""
+    import keras
+
     return isinstance(name, str) and keras.saving.get_registered_object(name) is not None
 
 

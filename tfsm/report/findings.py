@@ -88,7 +88,7 @@ def collect_diagnostics(study: Study) -> tuple[Diagnostic, ...]:
     return tuple(panels)
 
 
-def summarize_sensitivity(method: Method) -> SensitivityQuantiles:
+def collect_layer_sensitivity(method: Method) -> SensitivityQuantiles:
     """Return how sensitive each layer's weights were when the runs ended: the medians over runs."""
     last: dict[Any, Mapping[str, Any]] = {}
     for line in method.metrics:
@@ -265,7 +265,7 @@ def analyze_study(
         solved={method.name: solved_curve(method, budget=method.budget, kind=band) for method in study.methods},
         fitness=_fitness(study),
         diagnostics=collect_diagnostics(study),
-        sensitivity={method.name: spread for method in study.methods if (spread := summarize_sensitivity(method))},
+        sensitivity={method.name: spread for method in study.methods if (spread := collect_layer_sensitivity(method))},
         archives={
             method.name: found for method in study.methods if (found := load_fullest_archive(method)) is not None
         },

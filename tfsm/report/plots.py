@@ -7,7 +7,7 @@ from io import BytesIO
 from math import ceil, floor, log10
 from pathlib import Path
 from re import sub
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,7 +19,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 
 from tfsm.analysis import SolvedCurve
 from tfsm.analysis.results import method_names
-from tfsm.analysis.robustness import FLOOR, MutantSample, Robustness
 from tfsm.errors import TfsmError
 from tfsm.report.alt_text import describe_figure, list_drawable_figures
 from tfsm.report.document import write_file
@@ -37,6 +36,9 @@ from tfsm.report.plot_style import (
     house_style,
     new_figure,
 )
+
+if TYPE_CHECKING:
+    from tfsm.analysis.robustness import MutantSample, Robustness
 
 
 def plot_solved(findings: Findings, width: float) -> Figure:
@@ -360,51 +362,53 @@ def check_plot_path(file: Path) -> None:
         raise TfsmError(f"{file}: there is no directory {str(file.parent)!r}")
 
 
-def save_sensitivity(file: Path, mutation: str, parts: Mapping[str, np.ndarray]) -> None:
+def save_sensitivity(file: Path, mutation: str, parts: Mapping[str, np.ndarray], floor: float) -> None:
     """Save histograms, one for each part, as PNG or SVG by the file's ending.
 
     Args:
-        file: where to.
-        mutation: who measured them.
-        parts: sensitivities by what to call them; the largest parts where there are many.
+        file: the file to write.
+        mutation: the operator that measured them.
+        parts: sensitivities by title. Where there are many, only the largest parts are drawn.
+        floor: the minimum sensitivity, which is marked.
     """
     content, format = BytesIO(), file.suffix.lower()[1:]
     metadata: dict[str, Any] = {"Title": f"Sensitivities, {mutation}"} | ({"Date": None} if format == "svg" else {})
     with house_style():
-        plot_sensitivity_histograms(mutation, parts).savefig(content, format=format, facecolor=PAPER, metadata=metadata)
+        figure = plot_sensitivity_histograms(mutation, parts, floor)
+        figure.savefig(content, format=format, facecolor=PAPER, metadata=metadata)
     write_file(file, content.getvalue())
 
 
-def plot_sensitivity_histograms(mutation: str, parts: Mapping[str, np.ndarray]) -> Figure:
+def plot_sensitivity_histograms(mutation: str, parts: Mapping[str, np.ndarray], floor: float) -> Figure:
     """Draw histograms over one common axis."""
     largest = sorted(parts, key=lambda name: -parts[name].size)[:MOST]
     shown = [name for name in parts if name in largest]
     columns = min(COLUMNS, len(shown))
     rows = ceil(len(shown) / columns)
     figure = new_figure(7.2, 3.2 if rows == 1 else 1.9 * rows + 0.4)
-    edges = _sensitivity_edges(np.concatenate([parts[name] for name in shown]))
+    edges = _sensitivity_edges(np.concatenate([parts[name] for name in shown]), floor)
     color = assign_styles([mutation])[mutation].color
     for i, name in enumerate(shown):
         axes = figure.add_subplot(rows, columns, i + 1)
-        _sensitivity_histogram(axes, parts[name], edges, color)
+        _sensitivity_histogram(axes, parts[name], edges, floor, color)
         axes.set_title(shorten(replace_unprintable(name), 28 if columns > 1 else 60))
         if i % columns == 0:
             axes.set_ylabel("weights")
-    figure.supxlabel(f"sensitivity ({replace_unprintable(mutation)}); dotted: the floor, {FLOOR:g}", fontsize=9)
+    figure.supxlabel(f"sensitivity ({replace_unprintable(mutation)}); dotted: the floor, {floor:g}", fontsize=9)
     return figure
 
 
-def _sensitivity_edges(values: np.ndarray) -> np.ndarray:
+def _sensitivity_edges(values: np.ndarray, minimum: float) -> np.ndarray:
     positive = values[np.isfinite(values) & (values > 0)]
-    ends = (positive.min(), positive.max(), FLOOR) if positive.size else (FLOOR, 1.0)
+    ends = (positive.min(), positive.max(), minimum) if positive.size else (minimum, 1.0)
     top = ceil(log10(max(ends)) + 1e-9)
     return np.logspace(max(floor(log10(min(ends))), top - DECADES), top, SENSITIVITY_BINS + 1)
 
 
-def _sensitivity_histogram(axes: Axes, values: np.ndarray, edges: np.ndarray, color: str) -> None:
+def _sensitivity_histogram(axes: Axes, values: np.ndarray, edges: np.ndarray, minimum: float, color: str) -> None:
     positive = values[np.isfinite(values) & (values > 0)]
     axes.hist(np.clip(positive, edges[0], edges[-1]), bins=list(edges), color=color)
-    axes.axvline(FLOOR, color=INK, linewidth=1, linestyle=":")
+    axes.axvline(minimum, color=INK, linewidth=1, linestyle=":")
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(numticks=5))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))

@@ -6,18 +6,20 @@ import io
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 from zipfile import BadZipFile
 
 import numpy as np
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.lockstep_loop import Intervals
 from tfsm.evolution.observers import Snapshot
 from tfsm.models.names import reason
 from tfsm.models.safe_loading import check_arrays
 from tfsm.runs.records import BEHAVIOR, behavior_file
 from tfsm.utils.atomic import atomic_write, to_disk
+
+if TYPE_CHECKING:
+    from tfsm.evolution.lockstep_loop import Intervals
 
 _LENGTH: Final = struct.Struct("<Q")
 
