@@ -223,8 +223,8 @@ class Population(NamedTuple):
     """`[B, N, D]`; `[B, 0, D]` unless the scheme needs it. So are cases."""
     cases: Tensor
     """`[B, N, C]`"""
-    memory: Nest
-    """What the scheme remembers: tensors `[B, ...]`."""
+    state: Nest
+    """The scheme's state: tensors `[B, ...]`."""
 
 
 class Candidate(NamedTuple):
@@ -245,10 +245,10 @@ class Admission(NamedTuple):
 
     slot: Tensor
     """`[B]`: whose place it takes."""
-    enters: Tensor
+    accepted: Tensor
     """`[B]`, bool. Nobody broken enters, whatever is said here."""
-    memory: Nest
-    """What the scheme remembers from now on."""
+    state: Nest
+    """The scheme's new state."""
 
 
 class SelectionContext(NamedTuple):
@@ -273,14 +273,14 @@ class StatefulSelection(Protocol):
     needs: ClassVar[tuple[str, ...]]
     """What is to be kept of individuals for it to see: `behavior`, `cases`."""
 
-    def memory(self, surroundings: SelectionContext) -> Nest:
-        """Return what one run's memory is at first: tensors without an axis for runs; or say why it cannot work."""
+    def init(self, context: SelectionContext) -> Nest:
+        """Return the initial state of one run, tensors without a batch axis; raise a `TfsmError` if it cannot work."""
         ...
 
     def select(self, population: Population, seed: Tensor) -> Choice:
         """Choose the parent, and a place for the child, with seeds `[B, 2]`."""
         ...
 
-    def admit(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
+    def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
         """Let a child in or not, and remember what is worth it."""
         ...

@@ -14,7 +14,7 @@ import pytest
 from tests.helpers.fake_distribution import Ended, FakeSite, registering
 from tfsm.errors import TfsmError
 from tfsm.plugins import load_plugins
-from tfsm.testing.suite import find, subjects
+from tfsm.testing.suite import find_targets, parts_under_test
 
 PLUGIN = """
 from dataclasses import dataclass
@@ -333,9 +333,11 @@ def test_a_failed_check_is_exit_code_1_with_what_to_do(ended: dict[str, Ended]) 
     assert found.code == 1
     lines = [" ".join(line.split()) for line in found.out.splitlines()]
     assert lines[0] == "plugin:ears"
-    assert "ok loads" in lines
-    assert any(line.startswith("failed says its version of the interface") for line in lines)
-    assert any(line.startswith("failed can be made Deaf hears nothing -> give it one of the methods") for line in lines)
+    assert "ok loads and registers parts" in lines
+    assert any(line.startswith("failed declares the interface version") for line in lines)
+    assert any(
+        line.startswith("failed can be built Deaf hears nothing -> give it one of the methods") for line in lines
+    )
     assert lines[-1].startswith("3 of ")
     assert found.err == ""
 
@@ -344,8 +346,8 @@ def test_json_has_one_object_a_check(ended: dict[str, Ended]) -> None:
     found = json.loads(ended["right"].out)
     assert {each["subject"] for each in found} == {"observer:deaf-ears"}
     assert [each["state"] for each in found] == ["failed", *["skipped"] * (len(found) - 1)]
-    subjects = {each["subject"] for each in json.loads(ended["a package"].out)}
-    assert subjects == {"plugin:ears", "observer:ears", "observer:deaf-ears"}
+    checked = {each["subject"] for each in json.loads(ended["a package"].out)}
+    assert checked == {"plugin:ears", "observer:ears", "observer:deaf-ears"}
 
 
 @pytest.mark.parametrize(
@@ -364,14 +366,14 @@ def test_what_cannot_be_checked_is_a_message(ended: dict[str, Ended], case: str,
 def test_options_go_to_the_part_that_has_them() -> None:
     plugins = load_plugins()
     entries = [plugins.domains["parity"], plugins.selections["tournament"]]
-    assert [dict(one.options) for one in subjects(entries, ["size=7"])] == [{}, {"size": 7}]
-    assert [dict(one.options) for one in subjects(entries, ["parity.bits=2"])] == [{"bits": 2}, {}]
+    assert [dict(one.options) for one in parts_under_test(entries, ["size=7"])] == [{}, {"size": 7}]
+    assert [dict(one.options) for one in parts_under_test(entries, ["parity.bits=2"])] == [{"bits": 2}, {}]
     with pytest.raises(TfsmError, match="--set size=0: expected a whole number >= 1"):
-        subjects(entries, ["size=0"])
+        parts_under_test(entries, ["size=0"])
 
 
 def test_a_plugin_and_its_package_of_one_name_are_one_thing() -> None:
-    found = find(load_plugins(), "tfsm-toy")
+    found = find_targets(load_plugins(), "tfsm-toy")
     assert [one.name for one in found.parts] == ["simple-easy", "simple-medium", "simple-washout"]
     assert [one.module for one in found.plugins] == ["tfsm_domains.toy"]
 

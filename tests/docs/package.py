@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.docs.markdown import DOCS, ROOT, blocks, commands
 from tests.helpers.fake_distribution import FakeSite
-from tfsm.plugins.scaffold import Names, names_for, package_files
+from tfsm.plugins.scaffold import PackageNames, names_for, package_files
 
 EXAMPLE = ROOT / "examples" / "tfsm-example-plugin"
 TUTORIALS = sorted(DOCS.glob("your-own-*.md"))
@@ -24,7 +24,7 @@ def install(folder: Path) -> None:
     FakeSite(folder).install_source(EXAMPLE)
 
 
-def begun(page: Path) -> Names:
+def begun(page: Path) -> PackageNames:
     """Return the names of the package that a tutorial begins."""
     (command,) = [command for command in commands(page) if command.words[1:3] == ("plugins", "new")]
     _, _, _, name, flag, kind = command.words

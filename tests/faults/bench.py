@@ -19,7 +19,7 @@ from tfsm.runs.build import Engines
 from tfsm.runs.result import Result
 from tfsm.runs.resume import reopened
 from tfsm.runs.runner import run_experiment
-from tfsm.settings import Resolved, resolve
+from tfsm.settings import ResolvedSettings, resolve
 
 SMALL: Final = {"runs": 3, "population": 8, "evaluations": 130, "seed": 4, "checkpoint_every": "20"}
 """One run is solved on the way, and the budget is no multiple of the interval."""
@@ -47,7 +47,7 @@ class Bench:
         """What the user was told by the last run."""
         self._expected: FinalState | None = None
 
-    def resolved(self, **overrides: Any) -> Resolved:
+    def resolved(self, **overrides: Any) -> ResolvedSettings:
         """Return the settings."""
         values = SMALL | self.overrides | overrides
         return resolve(self.plugins, domain="fragile", mutation="control", overrides=values, sets=[*SETS, *self.sets])

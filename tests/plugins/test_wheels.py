@@ -16,7 +16,7 @@ from tests.docs.package import EXAMPLE
 from tests.helpers.fake_distribution import FakeSite
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import KINDS
-from tfsm.plugins.scaffold import names_for, usage, write_package
+from tfsm.plugins.scaffold import names_for, usage_example, write_package
 
 SMALL = ("--population", "6", "--evaluations", "12", "--quiet", "--json")
 
@@ -64,7 +64,7 @@ def test_wheels_in_a_fresh_environment_run_by_name(tmp_path: Path) -> None:
     assert states["example"] == ("loaded", "tfsm-example-plugin")
     for names in every:
         assert states[names.part] == ("loaded", names.package)
-        _, *words = usage(names).split()
+        _, *words = usage_example(names).split()
         summary = json.loads(ended(tfsm, *words, *SMALL, "--out", f"out-{names.part}", cwd=tmp_path, environ=environ))
         assert summary["runs"][0]["evaluations"] <= 12
     # The fixtures come with the wheel, by pytest's own entry point.

@@ -18,7 +18,7 @@ from tfsm.plugins import Plugins, load_plugins
 from tfsm.runs.records import read_record
 from tfsm.runs.result import Result
 from tfsm.runs.runner import Wanted, run_elsewhere, run_experiment
-from tfsm.settings import Resolved, resolve
+from tfsm.settings import ResolvedSettings, resolve
 
 SETS = ["population=6", "size=3", "log_every=20", "intensity=0.1", "init=normal", "init_scale=1.0"]
 
@@ -42,7 +42,7 @@ def _sound() -> None:
     Moody.calls[0], Moody.fail_at[0] = 0, -1
 
 
-def settled(domain: Any, *sets: str, runs: int = 2, evaluations: int = 40) -> tuple[Plugins, Resolved]:
+def settled(domain: Any, *sets: str, runs: int = 2, evaluations: int = 40) -> tuple[Plugins, ResolvedSettings]:
     plugins, name = load_plugins().with_part("domain", domain)
     overrides = {"runs": runs, "evaluations": evaluations}
     return plugins, resolve(plugins, domain=name, mutation="control", overrides=overrides, sets=[*SETS, *sets])

@@ -12,10 +12,10 @@ from tests.settings.settings_case import built_ins
 from tfsm.cli.main import main
 from tfsm.errors import TfsmError
 from tfsm.runs.resume import as_kept, different, fingerprint, reopened
-from tfsm.settings import Resolved, resolve
+from tfsm.settings import ResolvedSettings, resolve
 
 
-def settings(**overrides: Any) -> Resolved:
+def settings(**overrides: Any) -> ResolvedSettings:
     values = {"runs": 2, "evaluations": 100, "seed": 3, "population": 20} | overrides
     return resolve(built_ins(), domain="parity", mutation="sm-r", overrides=values, sets=["bits=2", "log_every=10"])
 

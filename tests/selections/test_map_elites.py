@@ -49,10 +49,10 @@ def test_only_a_better_one_takes_a_cell() -> None:
         (1.0, 0.1, False),
         (2.0, 0.1, True),
     ):
-        newcomer = child([fitness], [[place, place]])
-        admission = part.admit(population, newcomer, seeds(1))
-        assert bool(admission.enters[0]) == enters
-        population = entered(population, newcomer, admission)
+        candidate = child([fitness], [[place, place]])
+        admission = part.admit(population, candidate, seeds(1))
+        assert bool(admission.accepted[0]) == enters
+        population = entered(population, candidate, admission)
     np.testing.assert_array_equal(population.fitness[0], [2.0, *[-np.inf] * 7, 0.5])
 
 
@@ -80,8 +80,8 @@ def test_centers_are_spread_evenly_and_always_the_same() -> None:
 def test_many_dimensions_want_centers() -> None:
     part = scheme("map-elites")
     with pytest.raises(TfsmError, match=r"a grid of 16 dimensions with 250 cells .* archive=cvt"):
-        part.memory(around(250, 16, bounds=((0.0, 1.0),) * 16))
-    assert scheme("map-elites", archive="cvt").memory(around(30, 16, bounds=((0.0, 1.0),) * 16))["middles"].shape == (
+        part.init(around(250, 16, bounds=((0.0, 1.0),) * 16))
+    assert scheme("map-elites", archive="cvt").init(around(30, 16, bounds=((0.0, 1.0),) * 16))["middles"].shape == (
         30,
         16,
     )
@@ -100,9 +100,9 @@ def test_many_dimensions_want_centers() -> None:
 )
 def test_bounds_that_cannot_be_are_refused(bounds: str | None, message: str) -> None:
     with pytest.raises(TfsmError, match=message):
-        scheme("map-elites", bounds=bounds).memory(around(9))
+        scheme("map-elites", bounds=bounds).init(around(9))
 
 
 def test_the_users_bounds_come_before_the_domains() -> None:
-    memory = scheme("map-elites", bounds="0:10,0:10").memory(around(4, bounds=UNIT))
-    np.testing.assert_array_equal(memory["middles"], [[2.5, 2.5], [2.5, 7.5], [7.5, 2.5], [7.5, 7.5]])
+    state = scheme("map-elites", bounds="0:10,0:10").init(around(4, bounds=UNIT))
+    np.testing.assert_array_equal(state["middles"], [[2.5, 2.5], [2.5, 7.5], [7.5, 2.5], [7.5, 7.5]])

@@ -20,7 +20,7 @@ def test_novelty_is_the_mean_distance_to_the_nearest() -> None:
     part = scheme("novelty", neighbors=3, archive=4)
     population = view(part, np.zeros((3, 7)), behavior)
     count = tf.constant([4, 2, 0])
-    population = population._replace(memory={"archive": tf.constant(archive, tf.float32), "count": count})
+    population = population._replace(state={"archive": tf.constant(archive, tf.float32), "count": count})
     who = tf.constant([[0, 3, 6], [1, 2, 5], [6, 0, 1]])
     found = part.novelty(population, who).numpy()
     for b, known in enumerate((4, 2, 0)):
@@ -53,16 +53,16 @@ def test_the_archive_takes_a_share_of_the_children_and_forgets_the_oldest() -> N
     population = view(part, np.zeros((1, 4)))
     for i in range(5):
         admission = part.admit(population, child([0.0], [[i, i]]), seeds(1, i))
-        assert bool(admission.enters[0])
-        population = population._replace(memory=admission.memory)
-    assert int(population.memory["count"][0]) == 5
-    assert population.memory["archive"].numpy()[0, :, 0].tolist() == [3.0, 4.0, 2.0]
+        assert bool(admission.accepted[0])
+        population = population._replace(state=admission.state)
+    assert int(population.state["count"][0]) == 5
+    assert population.state["archive"].numpy()[0, :, 0].tolist() == [3.0, 4.0, 2.0]
     broken = part.admit(population, child([-np.inf], [[7, 7]]), seeds(1))
-    assert int(broken.memory["count"][0]) == 5
+    assert int(broken.state["count"][0]) == 5
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25])
 def test_how_many_are_archived_is_as_the_option_says(share: float) -> None:
     part, lanes = scheme("novelty", archived=share), 2_000
     admission = part.admit(view(part, np.zeros((lanes, 2))), child(np.zeros(lanes)), seeds(lanes))
-    assert admission.memory["count"].numpy().mean() == pytest.approx(share, abs=5 * np.sqrt(0.25 / lanes))
+    assert admission.state["count"].numpy().mean() == pytest.approx(share, abs=5 * np.sqrt(0.25 / lanes))

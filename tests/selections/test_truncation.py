@@ -34,18 +34,18 @@ def test_generations_are_those_of_plain_lists(parents: int, elites: int) -> None
     population = view(part, np.full((1, 9), -np.inf))
     first = random.standard_normal(9).astype(np.float32).tolist()
     for i, fitness in enumerate(first):
-        newcomer = child([fitness], slot=i)
-        population = entered(population, newcomer, part.admit(population, newcomer, seeds(1)))
+        candidate = child([fitness], slot=i)
+        population = entered(population, candidate, part.admit(population, candidate, seeds(1)))
     twin = Plain(first, parents, elites)
     for number in range(40):
         choice = part.select(population, seeds(1, number))
-        breeding = population.fitness.numpy()[0, population.memory["parents"].numpy()[0]]
-        known = int(population.memory["breeders"][0])
+        breeding = population.fitness.numpy()[0, population.state["parents"].numpy()[0]]
+        known = int(population.state["breeders"][0])
         np.testing.assert_allclose(np.sort(breeding[:known])[::-1], twin.breeders, rtol=1e-6)
         assert population.fitness.numpy()[0, int(choice.parent[0])] in breeding[:known]
         fitness = -np.inf if number % 7 == 3 else float(np.float32(random.standard_normal()))  # some are broken
-        newcomer = child([fitness], slot=int(choice.replaced[0]))
-        population = entered(population, newcomer, part.admit(population, newcomer, seeds(1)))
+        candidate = child([fitness], slot=int(choice.replaced[0]))
+        population = entered(population, candidate, part.admit(population, candidate, seeds(1)))
         twin.born(fitness)
 
 
@@ -53,13 +53,13 @@ def test_a_generation_of_broken_children_leaves_the_elites() -> None:
     part = scheme("truncation", parents=2)
     population = view(part, np.full((1, 4), -np.inf))
     for i in range(4):
-        newcomer = child([float(i)], slot=i)
-        population = entered(population, newcomer, part.admit(population, newcomer, seeds(1)))
+        candidate = child([float(i)], slot=i)
+        population = entered(population, candidate, part.admit(population, candidate, seeds(1)))
     for _ in range(2):
         choice = part.select(population, seeds(1))
-        newcomer = child([-np.inf], slot=int(choice.replaced[0]))
-        population = entered(population, newcomer, part.admit(population, newcomer, seeds(1)))
-    assert int(population.memory["breeders"][0]) == 1
+        candidate = child([-np.inf], slot=int(choice.replaced[0]))
+        population = entered(population, candidate, part.admit(population, candidate, seeds(1)))
+    assert int(population.state["breeders"][0]) == 1
     for number in range(20):
         assert float(population.fitness[0, int(part.select(population, seeds(1, number)).parent[0])]) == 3.0
 
@@ -69,8 +69,8 @@ def test_all_parents_are_equally_likely() -> None:
     part = scheme("truncation", parents=3)
     population = view(part, np.full((lanes, 5), -np.inf))
     for i in range(5):
-        newcomer = child(np.full(lanes, float(i)), slot=i)
-        population = entered(population, newcomer, part.admit(population, newcomer, seeds(lanes)))
+        candidate = child(np.full(lanes, float(i)), slot=i)
+        population = entered(population, candidate, part.admit(population, candidate, seeds(lanes)))
     shares = np.bincount(part.select(population, seeds(lanes)).parent.numpy(), minlength=5) / lanes
     np.testing.assert_allclose(shares, [0, 0, 1 / 3, 1 / 3, 1 / 3], atol=5 * np.sqrt(0.25 / lanes))
 
@@ -78,4 +78,4 @@ def test_all_parents_are_equally_likely() -> None:
 @pytest.mark.parametrize(("population", "parents", "elites"), [(5, 5, 1), (5, 2, 3)])
 def test_numbers_that_do_not_fit_are_refused(population: int, parents: int, elites: int) -> None:
     with pytest.raises(TfsmError, match=f"a population of {population}, {parents} parents and {elites} elites"):
-        scheme("truncation", parents=parents, elites=elites).memory(around(population))
+        scheme("truncation", parents=parents, elites=elites).init(around(population))

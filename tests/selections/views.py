@@ -33,13 +33,13 @@ def view(part: Any, fitness: Any, behavior: Any = None, cases: Any = None, **tol
     lanes, number = fitness.shape
     behavior = np.zeros([lanes, number, 2]) if behavior is None else np.asarray(behavior)
     cases = np.zeros([lanes, number, 0]) if cases is None else np.asarray(cases)
-    memory = part.memory(around(number, behavior.shape[-1], cases.shape[-1], **told))
-    wide = tf.nest.map_structure(lambda x: tf.repeat(tf.convert_to_tensor(x)[None], lanes, axis=0), memory)
+    state = part.init(around(number, behavior.shape[-1], cases.shape[-1], **told))
+    wide = tf.nest.map_structure(lambda x: tf.repeat(tf.convert_to_tensor(x)[None], lanes, axis=0), state)
     return Population(tf.constant(fitness), tf.constant(behavior, tf.float32), tf.constant(cases, tf.float32), wide)
 
 
 def child(fitness: Any, behavior: Any = None, slot: Any = 0, cases: int = 0) -> Candidate:
-    """Return newcomers `[B]`."""
+    """Return candidates `[B]`."""
     fitness = np.atleast_1d(np.asarray(fitness, np.float32))
     behavior = np.zeros([len(fitness), 2]) if behavior is None else np.asarray(behavior)
     slots = np.broadcast_to(slot, fitness.shape)
@@ -51,11 +51,11 @@ def child(fitness: Any, behavior: Any = None, slot: Any = 0, cases: int = 0) -> 
     )
 
 
-def entered(population: Population, newcomer: Candidate, admission: Any) -> Population:
+def entered(population: Population, candidate: Candidate, admission: Any) -> Population:
     """Do as the engine does: put those who enter in their places."""
     fitness, behavior = population.fitness.numpy(), population.behavior.numpy()
     for b in range(len(fitness)):
-        if bool(admission.enters[b]) and np.isfinite(newcomer.fitness[b]):
+        if bool(admission.accepted[b]) and np.isfinite(candidate.fitness[b]):
             place = int(admission.slot[b])
-            fitness[b, place], behavior[b, place] = newcomer.fitness[b], newcomer.behavior[b]
-    return population._replace(fitness=tf.constant(fitness), behavior=tf.constant(behavior), memory=admission.memory)
+            fitness[b, place], behavior[b, place] = candidate.fitness[b], candidate.behavior[b]
+    return population._replace(fitness=tf.constant(fitness), behavior=tf.constant(behavior), state=admission.state)

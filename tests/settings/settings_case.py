@@ -11,7 +11,7 @@ import pytest
 from tfsm.errors import TfsmError
 from tfsm.plugins import Plugins, load_plugins
 from tfsm.plugins.registry import Entry, Kind, Parts
-from tfsm.settings import Resolved, resolve
+from tfsm.settings import ResolvedSettings, resolve
 
 BUILT_INS = (
     "tfsm_plugins.mutations",
@@ -52,7 +52,7 @@ def with_part(kind: Kind, name: str, options: type | None = None) -> Plugins:
     return replace(plugins, **changed)
 
 
-def settle(folder: Path, toml: str | None = None, **arguments: Any) -> Resolved:
+def settle(folder: Path, toml: str | None = None, **arguments: Any) -> ResolvedSettings:
     """Resolve in a folder, where `toml` is the user's file."""
     if toml is not None:
         (folder / "tfsm.toml").write_text(toml, encoding="utf-8")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.settings.settings_case import built_ins, error_in, settle, with_part
 from tfsm.errors import TfsmError
 from tfsm.plugins.registry import Parts
-from tfsm.settings import EngineOptions, Resolved, Settings, resolve_general
+from tfsm.settings import EngineOptions, ResolvedSettings, Settings, resolve_general
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -429,7 +429,7 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def outcome(content: bytes, sets: Sequence[str] = ()) -> Resolved | str:
+def outcome(content: bytes, sets: Sequence[str] = ()) -> ResolvedSettings | str:
     """Return the settings, or what the user is told; anything else is raised."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tfsm.toml"
@@ -458,4 +458,4 @@ def test_any_file_and_command_line_resolve_or_are_told_what_is_wrong(file: dict[
 @given(content=st.binary(max_size=60))
 def test_any_bytes_resolve_or_are_told_what_is_wrong(content: bytes) -> None:
     found = outcome(content)
-    assert isinstance(found, Resolved) or found.startswith("FILE: ")
+    assert isinstance(found, ResolvedSettings) or found.startswith("FILE: ")

@@ -16,7 +16,7 @@ from tfsm.errors import TfsmError
 from tfsm.plugins.registry import Parts
 from tfsm.settings import built_in_path, config_paths, nearest_path
 from tfsm.settings.sources import ConfigFile, config_files
-from tfsm.settings.validation import check
+from tfsm.settings.validation import check_file
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_the_built_in_file_is_accepted_as_a_users(tmp_path: Path, how: str) -> N
 
 
 def test_the_built_in_file_stands_all_the_checks_that_a_users_does() -> None:
-    check(ConfigFile(built_in_path(), config_files(built_in_path())[0].tables, built_in=False), built_ins())
+    check_file(ConfigFile(built_in_path(), config_files(built_in_path())[0].tables, built_in=False), built_ins())
 
 
 @pytest.mark.parametrize("missing", ["tfsm_plugins.mutations", "tfsm_plugins.selections", "tfsm_domains.toy"])

@@ -11,11 +11,11 @@ import tensorflow as tf
 
 from tfsm.interfaces import Child
 from tfsm.kernels.random import gaussian
-from tfsm.testing.check_runs import Noise
+from tfsm.testing.check_runs import StubMutation
 
 
 @dataclass(frozen=True, kw_only=True)
-class Restless(Noise):
+class Restless(StubMutation):
     """Changes weights without being told to."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
@@ -23,7 +23,7 @@ class Restless(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moody(Noise):
+class Moody(StubMutation):
     """Draws from TensorFlow's global generator."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
@@ -31,7 +31,7 @@ class Moody(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deaf(Noise):
+class Deaf(StubMutation):
     """Makes the same change whatever the seed."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
@@ -39,7 +39,7 @@ class Deaf(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sociable(Noise):
+class Sociable(StubMutation):
     """Looks at the whole batch."""
 
     batched: ClassVar[bool] = True
@@ -50,7 +50,7 @@ class Sociable(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Short(Noise):
+class Short(StubMutation):
     """Leaves a weight out."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
@@ -58,7 +58,7 @@ class Short(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explosive(Noise):
+class Explosive(StubMutation):
     """Overflows with a large intensity."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
@@ -66,7 +66,7 @@ class Explosive(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Talkative(Noise):
+class Talkative(StubMutation):
     """Reports a vector."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
@@ -74,7 +74,7 @@ class Talkative(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dividing(Noise):
+class Dividing(StubMutation):
     """Divides by what it saw."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
@@ -82,7 +82,7 @@ class Dividing(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Secret(Noise):
+class Secret(StubMutation):
     """Draws from the global generators of Python and NumPy."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
@@ -90,7 +90,7 @@ class Secret(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hasty(Noise):
+class Hasty(StubMutation):
     """Changes the model that it is given."""
 
     batched: ClassVar[bool] = True
@@ -101,7 +101,7 @@ class Hasty(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Even(Noise):
+class Even(StubMutation):
     """Knows nothing of layers."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
@@ -109,7 +109,7 @@ class Even(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Untraceable(Noise):
+class Untraceable(StubMutation):
     """Looks at a value with NumPy."""
 
     batched: ClassVar[bool] = True
@@ -119,7 +119,7 @@ class Untraceable(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reminded(Noise):
+class Reminded(StubMutation):
     """Makes other children after it was sent."""
 
     scale: float = 1.0
@@ -132,7 +132,7 @@ class Reminded(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Crowded(Noise):
+class Crowded(StubMutation):
     """Is another one in a crowd."""
 
     batched: ClassVar[bool] = True

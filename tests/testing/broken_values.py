@@ -9,7 +9,7 @@ from annotated_types import Ge
 from typing_extensions import Doc
 
 from tests.testing.parts import SizeOptions
-from tfsm.testing.check_runs import Noise
+from tfsm.testing.check_runs import StubMutation
 
 
 class NoCall:
@@ -17,19 +17,19 @@ class NoCall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nameless(Noise):
+class Nameless(StubMutation):
     pass
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherDefault(Noise):
+class OtherDefault(StubMutation):
     """Has another default than the one that is registered."""
 
     size: int = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fussy(Noise):
+class Fussy(StubMutation):
     """Raises for a size that its type allows."""
 
     size: Annotated[int, Doc("how many")] = 3
@@ -40,14 +40,14 @@ class Fussy(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vague(Noise):
+class Vague(StubMutation):
     """Has an option that takes anything."""
 
     size: Annotated[Any, Doc("something")] = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contradicting(Noise):
+class Contradicting(StubMutation):
     """Has a default that it would refuse."""
 
     size: Annotated[int, Ge(1), Doc("how many")] = 0
@@ -61,7 +61,7 @@ class UnexplainedOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unexplained(UnexplainedOptions, Noise):
+class Unexplained(UnexplainedOptions, StubMutation):
     """Has an option that is not explained."""
 
 
@@ -74,7 +74,7 @@ class Changing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unhashable(Noise):
+class Unhashable(StubMutation):
     """Has a list."""
 
     sizes: Any = ()
@@ -84,7 +84,7 @@ class Unhashable(Noise):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Unequal(Noise):
+class Unequal(StubMutation):
     """Is equal to itself only."""
 
     __eq__ = object.__eq__
@@ -92,7 +92,7 @@ class Unequal(Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forgetful(SizeOptions, Noise):
+class Forgetful(SizeOptions, StubMutation):
     """Loses its options on the way."""
 
     def __reduce__(self) -> Any:
@@ -100,7 +100,7 @@ class Forgetful(SizeOptions, Noise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stuck(Noise):
+class Stuck(StubMutation):
     """Holds what cannot be sent."""
 
     def __reduce__(self) -> Any:

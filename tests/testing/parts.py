@@ -13,8 +13,8 @@ from typing_extensions import Doc
 from tfsm.interfaces import Evaluation, Nest, Tensor
 from tfsm.models.network import Network
 from tfsm.plugins.registry import Entry, Kind
-from tfsm.testing.check_runs import Anybody, Noise
-from tfsm.testing.suite import Subject
+from tfsm.testing.check_runs import StubMutation, StubSelection
+from tfsm.testing.suite import PartUnderTest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class SizeOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GoodNoise(SizeOptions, Noise):
+class GoodNoise(SizeOptions, StubMutation):
     """Add noise."""
 
 
@@ -50,7 +50,7 @@ class Add:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GoodScheme(Anybody):
+class GoodScheme(StubSelection):
     """Anybody breeds."""
 
 
@@ -65,9 +65,9 @@ class Ears:
         self.ends.append(result)
 
 
-def subject(kind: Kind, part: type, *, options: type | None = None, description: str = "what it does") -> Subject:
+def subject(kind: Kind, part: type, *, options: type | None = None, description: str = "what it does") -> PartUnderTest:
     """Return a subject for a class, as if a plugin had registered it."""
-    return Subject(
+    return PartUnderTest(
         Entry(
             kind=kind,
             name=part.__name__.lower(),

@@ -108,7 +108,7 @@ def test_disabled_it_is_not_there(site: FakeSite) -> None:
         ("__init__.py", '"sparse-noise"', '"control"', "mutation 'control' of plugin 'example' (tfsm-example-plugin)"),
         (
             "__init__.py",
-            "tfsm_hooks = 1",
+            "tfsm_hooks = 2",
             "tfsm_hooks = 2",
             "it was written for version 2 of tfsm's plugin interface, this tfsm has version 1: upgrade tfsm",
         ),

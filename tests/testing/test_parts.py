@@ -11,8 +11,8 @@ import pytest
 from tfsm.evolution.observers import EVENTS
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import KINDS, Entry
-from tfsm.testing.check_observers import history
-from tfsm.testing.suite import Check, Outcome, Subject, checks_for, find, outcomes
+from tfsm.testing.check_observers import example_events
+from tfsm.testing.suite import Check, CheckResult, PartUnderTest, checks_for, find_targets, run_checks
 
 NEEDS = {"tensorboard": "tensorboard", "ple": "ple", "gym": "gymnasium"}
 """Modules without which a part cannot be made; `tests/domains/ple` holds that domain to the suite on a stand-in."""
@@ -29,7 +29,7 @@ def marks(entry: Entry) -> list[pytest.MarkDecorator]:
 
 
 def runs(check: Check) -> bool:
-    return check.target.startswith("lock_step:")
+    return check.target.startswith("check_runs:")
 
 
 ENTRIES = [entry for kind in KINDS for entry in load_plugins().parts(kind).values()]
@@ -45,11 +45,11 @@ EVOLVED = [
 
 
 @functools.cache
-def subject(entry: Entry) -> Subject:
-    return Subject(entry, GIVEN.get(entry.name, {}))
+def subject(entry: Entry) -> PartUnderTest:
+    return PartUnderTest(entry, GIVEN.get(entry.name, {}))
 
 
-def failures(found: list[Outcome]) -> list[str]:
+def failures(found: list[CheckResult]) -> list[str]:
     return [f"{each.check}: {each.found} -> {each.advice}" for each in found if each.state == "failed"]
 
 
@@ -57,7 +57,7 @@ def failures(found: list[Outcome]) -> list[str]:
 @pytest.mark.parametrize("entry", EVERY)
 def test_a_part_does_what_every_part_must(entry: Entry) -> None:
     cheap = [check for check in checks_for(entry.kind) if not runs(check)]
-    assert failures(list(outcomes(subject(entry), cheap))) == []
+    assert failures(list(run_checks(subject(entry), cheap))) == []
 
 
 @pytest.mark.parametrize("entry", EVOLVED)
@@ -69,9 +69,9 @@ def test_a_part_stands_whole_runs(entry: Entry) -> None:
 
 @pytest.mark.parametrize("name", [info.name for info in load_plugins().infos if info.distribution == "tfsm"])
 def test_a_plugin_does_what_every_plugin_must(name: str) -> None:
-    (plugin,) = find(load_plugins(), f"plugin:{name}").plugins
-    assert failures(list(outcomes(plugin))) == []
+    (plugin,) = find_targets(load_plugins(), f"plugin:{name}").plugins
+    assert failures(list(run_checks(plugin))) == []
 
 
 def test_the_made_up_history_has_every_event_in_the_order_of_a_run() -> None:
-    assert tuple(event for event, _ in history(None)) == EVENTS
+    assert tuple(event for event, _ in example_events(None)) == EVENTS

@@ -38,9 +38,9 @@ def test_checks_are_collected_without_tensorflow_and_named_by_what_must_be_so(si
     ended = pytest_in(site, "--collect-only")
     assert ended.returncode == 0, ended.stdout
     lines = ended.stdout.splitlines()
-    assert "test_marked.py::test_it[zero-intensity-gives-the-parent]" in lines
+    assert "test_marked.py::test_it[zero-intensity-returns-the-parent]" in lines
     assert "test_marked.py::test_all[plugin:tfsm-toy-loads]" in lines
-    assert "test_marked.py::test_all[domain:simple-easy-evolves-in-lock-step]" in lines
+    assert "test_marked.py::test_all[domain:simple-easy-runs-are-identical-alone-and-in-lock-step]" in lines
 
 
 @pytest.mark.parametrize(

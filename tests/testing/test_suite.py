@@ -14,144 +14,188 @@ from tests.testing import broken_values as values
 from tests.testing.parts import Add, Ears, GoodNoise, GoodScheme, SizeOptions, subject
 from tfsm.plugins import PluginInfo
 from tfsm.plugins.registry import KINDS
-from tfsm.testing.suite import CHECKS, Failed, Outcome, PluginSubject, Subject, check, checks_for, outcomes
+from tfsm.testing.suite import (
+    CHECKS,
+    CheckFailure,
+    CheckResult,
+    PartUnderTest,
+    PluginUnderTest,
+    check,
+    checks_for,
+    run_checks,
+)
 
-DEAR = ("lock_step:evolves_in_lock_step", "lock_step:changes_no_run")
+DEAR = ("check_runs:runs_are_identical_alone_and_in_lock_step", "check_runs:does_not_affect_the_run")
 """Checks that evolve, of which each takes seconds."""
 
 
-def plugin(state: Any = "loaded", module: str = "tfsm_domains.toy", hooks: int | None = 1) -> PluginSubject:
+def plugin(state: Any = "loaded", module: str = "tfsm_domains.toy", hooks: int | None = 1) -> PluginUnderTest:
     names = {kind: ("a",) if kind == "domain" else () for kind in KINDS}
-    return PluginSubject(
+    return PluginUnderTest(
         PluginInfo(name="p", distribution="d", version="1", state=state, reason="why", hooks=hooks, registers=names),
         module,
     )
 
 
 CASES: list[tuple[str, str, Any, str]] = [
-    ("plugin", "loads", plugin("broken"), "plugin 'p' (d 1) is broken: why"),
-    ("plugin", "says its version of the interface", plugin(hooks=None), "write tfsm_hooks = 1 into it"),
-    ("plugin", "imports no tensorflow to be listed", plugin(module="tfsm_domains.toy.simple"), "imports TensorFlow"),
-    ("mutation", "can be made", subject("mutation", values.NoCall), "NoCall has no method __call__"),
-    ("domain", "can be made", subject("domain", values.NoCall), "no method network, evaluate, observe"),
-    ("observer", "can be made", subject("observer", observers.Deaf), "Deaf hears nothing"),
-    ("mutation", "is described", subject("mutation", values.Nameless), "Nameless has no docstring"),
-    ("mutation", "is described", subject("mutation", GoodNoise, description=""), "without a description"),
+    ("plugin", "loads and registers parts", plugin("broken"), "plugin 'p' (d 1) is broken: why"),
+    ("plugin", "declares the interface version", plugin(hooks=None), "write tfsm_hooks = 2 into it"),
+    (
+        "plugin",
+        "registers without importing tensorflow",
+        plugin(module="tfsm_domains.toy.simple"),
+        "imports TensorFlow",
+    ),
+    ("mutation", "can be built", subject("mutation", values.NoCall), "NoCall has no method __call__"),
+    ("domain", "can be built", subject("domain", values.NoCall), "no method network, evaluate, observe"),
+    ("observer", "can be built", subject("observer", observers.Deaf), "Deaf hears nothing"),
+    ("mutation", "is documented", subject("mutation", values.Nameless), "Nameless has no docstring"),
+    ("mutation", "is documented", subject("mutation", GoodNoise, description=""), "without a description"),
     (
         "mutation",
-        "is described",
+        "is documented",
         subject("mutation", values.Unexplained, options=values.UnexplainedOptions),
         "option 'size' is not explained",
     ),
     (
         "mutation",
-        "registered options are its own",
+        "registered options match the class",
         subject("mutation", values.OtherDefault, options=SizeOptions),
         "SizeOptions is registered, and OtherDefault differs from it in size",
     ),
-    ("mutation", "wrong options are refused", subject("mutation", values.Fussy), "size=-1 is right by its type"),
-    ("mutation", "wrong options are refused", subject("mutation", values.Vague), "'size' takes anything"),
-    ("mutation", "wrong options are refused", subject("mutation", values.Contradicting), "default is refused"),
-    ("mutation", "is a frozen value", subject("mutation", values.Changing), "Changing can be changed"),
-    ("mutation", "is a frozen value", subject("mutation", values.Unhashable), "Unhashable cannot be hashed"),
-    ("mutation", "is a frozen value", subject("mutation", values.Unequal), "are not equal"),
+    ("mutation", "invalid options are rejected", subject("mutation", values.Fussy), "size=-1 is right by its type"),
+    ("mutation", "invalid options are rejected", subject("mutation", values.Vague), "'size' takes anything"),
+    ("mutation", "invalid options are rejected", subject("mutation", values.Contradicting), "default is refused"),
+    ("mutation", "is a frozen dataclass", subject("mutation", values.Changing), "Changing can be changed"),
+    ("mutation", "is a frozen dataclass", subject("mutation", values.Unhashable), "Unhashable cannot be hashed"),
+    ("mutation", "is a frozen dataclass", subject("mutation", values.Unequal), "are not equal"),
     (
         "mutation",
-        "pickles and does the same",
-        Subject(subject("mutation", values.Forgetful).entry, {"size": 5}),
+        "behaves the same after pickling",
+        PartUnderTest(subject("mutation", values.Forgetful).entry, {"size": 5}),
         "after",
     ),
-    ("mutation", "pickles and does the same", subject("mutation", values.Stuck), "cannot pickle 'window' object"),
-    ("mutation", "pickles and does the same", subject("mutation", mutations.Reminded), "it makes other children"),
-    ("mutation", "zero intensity gives the parent", subject("mutation", mutations.Restless), "with intensity 0"),
-    ("mutation", "the same seed gives the same child", subject("mutation", mutations.Moody), "two different children"),
-    ("mutation", "other seeds give other children", subject("mutation", mutations.Deaf), "6 seeds give 1 different"),
-    ("mutation", "a batch is mutated as one after another", subject("mutation", mutations.Sociable), "among others"),
-    ("mutation", "children are finite and like their parents", subject("mutation", mutations.Short), "float32 [25]"),
+    ("mutation", "behaves the same after pickling", subject("mutation", values.Stuck), "cannot pickle 'window' object"),
+    ("mutation", "behaves the same after pickling", subject("mutation", mutations.Reminded), "it makes other children"),
+    ("mutation", "zero intensity returns the parent", subject("mutation", mutations.Restless), "with intensity 0"),
+    ("mutation", "same seed gives the same child", subject("mutation", mutations.Moody), "two different children"),
     (
         "mutation",
-        "children are finite and like their parents",
+        "different seeds give different children",
+        subject("mutation", mutations.Deaf),
+        "6 seeds give 1 different",
+    ),
+    ("mutation", "children do not depend on the batch", subject("mutation", mutations.Sociable), "among others"),
+    ("mutation", "children are finite with the parent shape", subject("mutation", mutations.Short), "float32 [25]"),
+    (
+        "mutation",
+        "children are finite with the parent shape",
         subject("mutation", mutations.Explosive),
         "intensity 10",
     ),
-    ("mutation", "children are finite and like their parents", subject("mutation", mutations.Talkative), "'noise'"),
+    ("mutation", "children are finite with the parent shape", subject("mutation", mutations.Talkative), "'noise'"),
     (
         "mutation",
-        "dull experience leaves children finite",
+        "children are finite for degenerate experience",
         subject("mutation", mutations.Dividing),
         "nothing but zeros",
     ),
-    ("mutation", "no global randomness is touched", subject("mutation", mutations.Moody), "generators of tf.random"),
-    ("mutation", "no global randomness is touched", subject("mutation", mutations.Secret), "random and np.random"),
+    ("mutation", "uses no global random state", subject("mutation", mutations.Moody), "generators of tf.random"),
+    ("mutation", "uses no global random state", subject("mutation", mutations.Secret), "random and np.random"),
     (
         "mutation",
         "only trainable weights change",
         subject("mutation", mutations.Hasty),
         "never assign to network.model",
     ),
-    ("mutation", "layers with a smaller share change less", subject("mutation", mutations.Even), "network.noise(seed)"),
-    ("mutation", "can be traced", subject("mutation", mutations.Untraceable), ""),
-    ("mutation", "evolves in lock step", subject("mutation", mutations.Crowded), "is another run alone"),
-    ("domain", "its network is built anew each time", subject("domain", domains.Stingy), "one model twice"),
-    ("domain", "evaluations have the declared shapes", subject("domain", domains.Columns), "is float32 [8, 1]"),
-    ("domain", "evaluations have the declared shapes", subject("domain", domains.Misnamed), "behavior_names are"),
+    ("mutation", "layer shares are respected", subject("mutation", mutations.Even), "network.noise(seed)"),
+    ("mutation", "can be compiled", subject("mutation", mutations.Untraceable), ""),
+    (
+        "mutation",
+        "runs are identical alone and in lock step",
+        subject("mutation", mutations.Crowded),
+        "is another run alone",
+    ),
+    ("domain", "network returns a new built model", subject("domain", domains.Stingy), "one model twice"),
+    ("domain", "evaluation shapes are correct", subject("domain", domains.Columns), "is float32 [8, 1]"),
+    ("domain", "evaluation shapes are correct", subject("domain", domains.Misnamed), "behavior_names are"),
     ("domain", "evaluations are finite", subject("domain", domains.Dividing), "of the behavior of 8 ordinary genomes"),
-    ("domain", "the same seed gives the same evaluation", subject("domain", domains.Moody), "the second time"),
+    ("domain", "same seed gives the same evaluation", subject("domain", domains.Moody), "the second time"),
     (
         "domain",
-        "a batch is evaluated as one after another",
+        "evaluations do not depend on the batch",
         subject("domain", domains.Ranking),
         "alone and among others",
     ),
     ("domain", "fitness and solved are consistent", subject("domain", domains.Hiding), "NaN has the fitness -9"),
     ("domain", "fitness and solved are consistent", subject("domain", domains.Generous), "broken genome counts as"),
     ("domain", "fitness and solved are consistent", subject("domain", domains.Ranking), "breaks the fitness of others"),
-    ("domain", "genomes do not all fare alike", subject("domain", domains.Flat), "all have the fitness"),
+    ("domain", "fitness distinguishes genomes", subject("domain", domains.Flat), "all have the fitness"),
     (
         "domain",
-        "experience can be observed again",
+        "experience converts to network inputs",
         subject("domain", domains.Wide),
         "of shape [4], the network takes [2]",
     ),
-    ("domain", "no global randomness is touched", subject("domain", domains.Hosted), "generators of np.random"),
-    ("domain", "pickles and does the same", subject("domain", domains.Reminded), "pickled, it evaluates differently"),
-    ("domain", "evolves in lock step", subject("domain", domains.Crowded), "is another run alone"),
-    ("selection", "choices are individuals", subject("selection", selections.Beyond), "to 30 of 30 individuals"),
+    ("domain", "uses no global random state", subject("domain", domains.Hosted), "generators of np.random"),
+    (
+        "domain",
+        "behaves the same after pickling",
+        subject("domain", domains.Reminded),
+        "pickled, it evaluates differently",
+    ),
+    ("domain", "runs are identical alone and in lock step", subject("domain", domains.Crowded), "is another run alone"),
+    ("selection", "choices are valid indices", subject("selection", selections.Beyond), "to 30 of 30 individuals"),
     (
         "selection",
-        "the same seed gives the same choice",
+        "same seed gives the same choice",
         subject("selection", selections.Moody),
         "two different choices",
     ),
-    ("selection", "a batch is chosen from as one after another", subject("selection", selections.Sociable), "alone"),
-    ("selection", "broken individuals are no trouble", subject("selection", selections.Fragile), "minus infinity"),
-    ("selection", "acceptance is said for each", subject("selection", selections.Sweeping), "accepts returns bool []"),
-    ("selection", "acceptance is said for each", subject("selection", selections.Perverse), "that is better"),
-    ("selection", "choosing is compiled", subject("selection", selections.Uncompiled), ""),
-    ("selection", "no global randomness is touched", subject("selection", selections.Moody), "generators of tf.random"),
-    ("selection", "pickles and does the same", subject("selection", selections.Reminded), "it chooses differently"),
-    ("selection", "evolves in lock step", subject("selection", selections.Crowded), "is another run alone"),
+    ("selection", "choices do not depend on the batch", subject("selection", selections.Sociable), "alone"),
+    ("selection", "handles broken individuals", subject("selection", selections.Fragile), "minus infinity"),
+    ("selection", "acceptance is elementwise", subject("selection", selections.Sweeping), "accepts returns bool []"),
+    ("selection", "acceptance is elementwise", subject("selection", selections.Perverse), "that is better"),
+    ("selection", "choice can be compiled", subject("selection", selections.Uncompiled), ""),
+    ("selection", "uses no global random state", subject("selection", selections.Moody), "generators of tf.random"),
+    (
+        "selection",
+        "behaves the same after pickling",
+        subject("selection", selections.Reminded),
+        "it chooses differently",
+    ),
+    (
+        "selection",
+        "runs are identical alone and in lock step",
+        subject("selection", selections.Crowded),
+        "is another run alone",
+    ),
     (
         "observer",
-        "hears what is told",
+        "event methods have the right signature",
         subject("observer", observers.Misheard),
         "def best(self, run, evaluations, fitness",
     ),
-    ("observer", "stands a whole experiment", subject("observer", observers.Certain), "interval raises TypeError"),
-    ("observer", "stands an experiment that ends at once", subject("observer", observers.Impatient), ""),
-    ("observer", "stands an experiment without a directory", subject("observer", observers.Homeless), "is None where"),
-    ("observer", "two experiments do not mix", subject("observer", observers.Mixing), "into one place"),
-    ("observer", "what it is given stays as it is", subject("observer", observers.Meddling), "interval changes what"),
-    ("observer", "no global randomness is touched", subject("observer", observers.Secret), "generators of random"),
-    ("observer", "pickles before it starts", subject("observer", observers.Stuck), "cannot pickle"),
-    ("observer", "changes no run", subject("observer", observers.Raising), "RuntimeError: not like that"),
+    ("observer", "handles a complete experiment", subject("observer", observers.Certain), "interval raises TypeError"),
+    ("observer", "handles an experiment that ends immediately", subject("observer", observers.Impatient), ""),
+    ("observer", "handles an experiment without a directory", subject("observer", observers.Homeless), "is None where"),
+    ("observer", "concurrent experiments do not interfere", subject("observer", observers.Mixing), "into one place"),
+    ("observer", "does not modify its arguments", subject("observer", observers.Meddling), "interval changes what"),
+    ("observer", "uses no global random state", subject("observer", observers.Secret), "generators of random"),
+    ("observer", "can be pickled before the start", subject("observer", observers.Stuck), "cannot pickle"),
+    ("observer", "does not affect the run", subject("observer", observers.Raising), "RuntimeError: not like that"),
 ]
 
-SHARED = ("is described", "registered options are its own", "wrong options are refused", "is a frozen value")
+SHARED = (
+    "is documented",
+    "registered options match the class",
+    "invalid options are rejected",
+    "is a frozen dataclass",
+)
 """Checks that are the same function for all kinds, and shown to work with one."""
 
 
-def outcome_of(name: str, part: Any) -> Outcome:
+def outcome_of(name: str, part: Any) -> CheckResult:
     from tfsm.testing.suite import _outcome
 
     (one,) = [each for each in checks_for(part.kind) if each.name == name]
@@ -176,7 +220,7 @@ def test_a_check_catches_what_it_is_for(kind: str, name: str, part: Any, message
 def test_every_check_is_shown_to_catch_something() -> None:
     shown = {(kind, name) for kind, name, *_ in CASES}
     every = {(kind, each.name) for kind, checks in CHECKS.items() for each in checks}
-    shared = {(kind, name) for kind in CHECKS for name in SHARED} | {("selection", "can be made")}
+    shared = {(kind, name) for kind in CHECKS for name in SHARED} | {("selection", "can be built")}
     assert every - shown - shared == set()
     assert shown <= every
 
@@ -199,24 +243,26 @@ def test_a_part_that_is_right_passes(part: Any) -> None:
 
 
 def test_where_there_is_nothing_to_check_the_rest_is_skipped() -> None:
-    first, *rest = outcomes(subject("mutation", values.NoCall))
-    assert (first.state, first.check) == ("failed", "can be made")
-    assert {(each.state, each.found) for each in rest} == {("skipped", "not so: can be made")}
+    first, *rest = run_checks(subject("mutation", values.NoCall))
+    assert (first.state, first.check) == ("failed", "can be built")
+    assert {(each.state, each.found) for each in rest} == {("skipped", "not so: can be built")}
 
 
 @pytest.mark.slow
 def test_a_part_can_be_checked_before_it_is_registered() -> None:
-    states = {each.check: each.state for each in check(Ears(), "observer") if each.check != "changes no run"}
+    states = {each.check: each.state for each in check(Ears(), "observer") if each.check != "does not affect the run"}
     assert set(states.values()) == {"ok"}
 
 
 def test_an_exception_names_the_line_that_an_author_can_mend() -> None:
-    found = outcome_of("stands an experiment that ends at once", subject("observer", observers.Impatient))
+    found = outcome_of("handles an experiment that ends immediately", subject("observer", observers.Impatient))
     assert found.found.startswith("it raised IndexError: ")
     assert found.advice.startswith("mend line ")
     assert found.advice.endswith("broken_observers.py")
 
 
 def test_a_failure_says_what_was_found_and_what_to_do() -> None:
-    with pytest.raises(Failed, match=r"(?s)with intensity 0 a weight changes by .*\nwhat to do: scale every change"):
+    with pytest.raises(
+        CheckFailure, match=r"(?s)with intensity 0 a weight changes by .*\nwhat to do: scale every change"
+    ):
         checks_for("mutation")[5](subject("mutation", mutations.Restless))

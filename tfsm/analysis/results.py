@@ -11,7 +11,7 @@ from typing import Any
 
 from tfsm.errors import TfsmError
 from tfsm.runs.records import RECORD, STUDY, checked_metrics, checked_record, checked_study
-from tfsm.settings.schema import flattened
+from tfsm.settings.schema import flatten_settings
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _told_apart(methods: Sequence[Method]) -> tuple[Method, ...]:
         if count == 1:
             continue
         alike = [i for i, method in enumerate(methods) if method.name == name]
-        flat = [flattened(methods[i].settings) for i in alike]
+        flat = [flatten_settings(methods[i].settings) for i in alike]
         known = dict.fromkeys(key for settings in flat for key in settings)
         keys = [key for key in known if len({repr(settings.get(key)) for settings in flat}) > 1]
         names = [", ".join([name, *(f"{_short(key)} {settings.get(key)}" for key in keys)]) for settings in flat]

@@ -14,7 +14,7 @@ from tfsm.errors import TfsmError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tfsm.settings import General, Resolved
+    from tfsm.settings import GeneralSettings, ResolvedSettings
 
 
 app = typer.Typer(
@@ -84,7 +84,7 @@ def path(config: Config = None) -> None:
         print(file)
 
 
-def _show_run(resolved: Resolved, paths: Iterable[Path], json: bool) -> None:
+def _show_run(resolved: ResolvedSettings, paths: Iterable[Path], json: bool) -> None:
     settings = resolved.settings.as_dict()
     if json:
         print_json({"files": paths, "settings": settings, "sources": resolved.sources})
@@ -93,7 +93,7 @@ def _show_run(resolved: Resolved, paths: Iterable[Path], json: bool) -> None:
         _print_table((_spelt(key), value, resolved.sources[key]) for key, value in _flat(settings))
 
 
-def _show_general(general: General, paths: Iterable[Path], json: bool) -> None:
+def _show_general(general: GeneralSettings, paths: Iterable[Path], json: bool) -> None:
     settings = {**general.run, "engine": general.engine}
     if json:
         print_json({"files": paths, "settings": settings, "sources": general.sources})

@@ -115,9 +115,9 @@ def mutate(
 
 def _options(entry: Entry, sets: Sequence[str]) -> dict[str, Any]:
     from tfsm.plugins.options import validate
-    from tfsm.settings.sources import parse
+    from tfsm.settings.sources import parse_assignments
 
-    given = {assignment.key.removeprefix("mutation."): assignment.value for assignment in parse(sets)}
+    given = {assignment.key.removeprefix("mutation."): assignment.value for assignment in parse_assignments(sets)}
     if entry.options is None:
         return given
     return validate(entry.options, given, where=f"--set: mutation {entry.name!r}:")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tfsm.plugins import PluginInfo
     from tfsm.plugins.options import Option
     from tfsm.plugins.registry import Entry, Kind
-    from tfsm.testing.suite import Outcome, PluginSubject, Subject
+    from tfsm.testing.suite import CheckResult, PartUnderTest, PluginUnderTest
 
 
 def check(
@@ -39,74 +39,76 @@ def check(
     disable_plugin: DisablePlugin = None,
 ) -> None:
     """Check that parts do what every operator, domain, selection scheme or observer must; exits with 1 if not."""
-    from tfsm.testing.suite import find
+    from tfsm.testing.suite import find_targets
 
     plugins = context(ctx, disable_plugin).plugins()
-    found = find(plugins, name)
+    found = find_targets(plugins, name)
     from tfsm.utils.tf_startup import import_quietly
 
     import_quietly()
-    from tfsm.testing.suite import subjects
+    from tfsm.testing.suite import parts_under_test
 
-    parts = subjects(found.parts, set_ or ())
+    parts = parts_under_test(found.parts, set_ or ())
     if not found.plugins:
         _require_options(parts)
-    outcomes: list[Outcome] = []
+    results: list[CheckResult] = []
     for group in _groups([*found.plugins, *parts]):
-        outcomes += group
+        results += group
         if not json:
             _print(group)
     if json:
-        print_json(outcomes)
+        print_json(results)
     else:
-        _summarise(outcomes)
-    raise typer.Exit(any(outcome.state == "failed" for outcome in outcomes))
+        _summarise(results)
+    raise typer.Exit(any(outcome.state == "failed" for outcome in results))
 
 
-def _require_options(parts: Sequence[Subject]) -> None:
-    from tfsm.testing.check_common import lacking
+def _require_options(parts: Sequence[PartUnderTest]) -> None:
+    from tfsm.testing.check_common import missing_options
 
     for part in parts:
-        if missing := lacking(part):
+        if missing := missing_options(part):
             ways = " ".join(f"--set {name}=VALUE" for name in missing)
             raise TfsmError(f"{part.name} has options without a default: give {ways}")
 
 
-def _groups(subjects: Sequence[Subject | PluginSubject]) -> Iterator[list[Outcome]]:
+def _groups(targets: Sequence[PartUnderTest | PluginUnderTest]) -> Iterator[list[CheckResult]]:
     """Check one after another; among several, a part that needs options is left out and said to be."""
-    from tfsm.testing.check_common import lacking
-    from tfsm.testing.suite import Outcome, Subject, outcomes
+    from tfsm.testing.check_common import missing_options
+    from tfsm.testing.suite import CheckResult, PartUnderTest, run_checks
 
-    for subject in subjects:
-        missing = lacking(subject) if isinstance(subject, Subject) else []
+    for subject in targets:
+        missing = missing_options(subject) if isinstance(subject, PartUnderTest) else []
         if missing:
             part = subject.name.partition(":")[2]
             ways = " ".join(f"--set {part}.{name}=VALUE" for name in missing)
-            yield [Outcome(subject.name, "all checks", "skipped", "it has options without a default", f"give {ways}")]
+            yield [
+                CheckResult(subject.name, "all checks", "skipped", "it has options without a default", f"give {ways}")
+            ]
         else:
-            yield list(outcomes(subject))
+            yield list(run_checks(subject))
 
 
-def _print(outcomes: Sequence[Outcome]) -> None:
+def _print(results: Sequence[CheckResult]) -> None:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     console = out()
-    console.print(Text(outcomes[0].subject, style="bold"))
+    console.print(Text(results[0].subject, style="bold"))
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for no_wrap in (True, True, False):
         table.add_column(no_wrap=no_wrap, overflow="fold")
     colours = {"ok": "green", "failed": "red", "skipped": "yellow"}
-    for outcome in outcomes:
+    for outcome in results:
         said = f"{outcome.found} -> {outcome.advice}" if outcome.advice else outcome.found
         table.add_row(Text(outcome.state, style=colours[outcome.state]), outcome.check, said)
     console.print(Padding(table, (0, 0, 1, 2), expand=False))
 
 
-def _summarise(outcomes: Sequence[Outcome]) -> None:
-    failed, skipped = (sum(outcome.state == state for outcome in outcomes) for state in ("failed", "skipped"))
-    counted = f"{failed} of {len(outcomes)} checks failed" if failed else f"all {len(outcomes) - skipped} checks passed"
+def _summarise(results: Sequence[CheckResult]) -> None:
+    failed, skipped = (sum(outcome.state == state for outcome in results) for state in ("failed", "skipped"))
+    counted = f"{failed} of {len(results)} checks failed" if failed else f"all {len(results) - skipped} checks passed"
     out().print(f"{counted}, {skipped} skipped" if skipped else counted)
 
 
@@ -120,7 +122,7 @@ def new(
     disable_plugin: DisablePlugin = None,
 ) -> None:
     """Write a package with a part that works, its tests and all that is needed to install and publish it."""
-    from tfsm.plugins.scaffold import names_for, package_files, usage, write_package
+    from tfsm.plugins.scaffold import names_for, package_files, usage_example, write_package
 
     names = names_for(name, kind)
     directory = write_package(names, context(ctx, disable_plugin).plugins(), out)
@@ -133,7 +135,7 @@ def new(
         "pip install --editable '.[test]'",
         "pytest",
         f"tfsm plugins check {names.kind}:{names.part}",
-        usage(names),
+        usage_example(names),
     ):
         print(f"  {command}")
 

@@ -40,7 +40,7 @@ from tfsm.errors import TfsmError
 if TYPE_CHECKING:
     from tfsm.plugins import Plugins
     from tfsm.runs.result import Result
-    from tfsm.settings import Resolved
+    from tfsm.settings import ResolvedSettings
 
 
 INTERRUPTED = 130
@@ -174,7 +174,7 @@ def _resolved(
     overrides: dict[str, Any],
     sets: list[str],
     config: Path | None,
-) -> Resolved:
+) -> ResolvedSettings:
     if domain is None or mutation is None:
         missing = "a DOMAIN, such as parity" if domain is None else "--mutation, such as --mutation sm-g-sum"
         raise TfsmError(f"tfsm run needs {missing}; or --resume DIR, to go on with a run directory")
@@ -187,7 +187,7 @@ def _resolved(
     return resolve(plugins, domain=domain, mutation=mutation, overrides=overrides, sets=sets, config=config)
 
 
-def _reopened(plugins: Plugins, directory: Path, overrides: dict[str, Any], also: list[str]) -> Resolved:
+def _reopened(plugins: Plugins, directory: Path, overrides: dict[str, Any], also: list[str]) -> ResolvedSettings:
     if also:
         raise TfsmError(f"--resume: goes on with {directory} as it is, so {', '.join(also)} cannot be given with it")
     from tfsm.runs.resume import reopened
@@ -195,7 +195,7 @@ def _reopened(plugins: Plugins, directory: Path, overrides: dict[str, Any], also
     return reopened(plugins, directory, overrides)
 
 
-def _is_complete(directory: Path, resolved: Resolved) -> bool:
+def _is_complete(directory: Path, resolved: ResolvedSettings) -> bool:
     from tfsm.runs.records import read_record
 
     record, wanted = read_record(directory), resolved.settings

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tfsm.parallel.pool import Backend
     from tfsm.plugins import Plugins
     from tfsm.runs.study import StudyResult
-    from tfsm.settings import Resolved
+    from tfsm.settings import ResolvedSettings
 
 
 INTERRUPTED = 130
@@ -81,11 +81,11 @@ def prepare(plugins: Plugins, domain: str, mutations: Sequence[str], observers: 
 
 def settings_of(
     plugins: Plugins, domain: str, *, sets: Sequence[str] = (), config: Path | None = None, **flags: Any
-) -> Callable[..., Resolved]:
+) -> Callable[..., ResolvedSettings]:
     """Return a function from an operator, and flags that are special for it, to its settings; None is no flag."""
     from tfsm.settings import resolve
 
-    def resolved(mutation: str, **special: Any) -> Resolved:
+    def resolved(mutation: str, **special: Any) -> ResolvedSettings:
         return resolve(plugins, domain=domain, mutation=mutation, overrides=flags | special, sets=sets, config=config)
 
     return resolved
@@ -93,7 +93,7 @@ def settings_of(
 
 def study(
     plugins: Plugins,
-    experiments: Sequence[tuple[str, Resolved]],
+    experiments: Sequence[tuple[str, ResolvedSettings]],
     *,
     kind: str,
     out: Path | None,

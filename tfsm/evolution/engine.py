@@ -103,14 +103,14 @@ def _record(
     found: Evaluation,
     strength: Tensor | None,
 ) -> None:
-    entering = _only(live & admission.enters)
+    entering = _only(live & admission.accepted)
     places = entering(lanes), entering(admission.slot)
     state.replace(*places, entering(genomes), tf.nest.map_structure(entering, found))
     if strength is not None:
         state.strength.scatter_nd_update(tf.stack(places, axis=-1), entering(strength))
     living = _only(live)
     tf.nest.map_structure(
-        lambda v, new: v.scatter_nd_update(living(lanes)[:, None], living(new)), state.memory, admission.memory
+        lambda v, new: v.scatter_nd_update(living(lanes)[:, None], living(new)), state.memory, admission.state
     )
     finite = tf.math.is_finite(found.fitness)
     solves = live & found.solved & finite

@@ -70,7 +70,7 @@ class Selector:
                 f"the selection scheme {name} compares individuals case by case, and the domain "
                 f"{type(domain).__name__} reports no cases: choose another scheme, such as tournament"
             )
-        return self._selection.memory(
+        return self._selection.init(
             SelectionContext(
                 domain=type(domain).__name__,
                 population=population,
@@ -82,7 +82,7 @@ class Selector:
 
     def cells(self, memory: Nest) -> np.ndarray | None:
         """Return the middles of the cells `[N, D]` by one run's memory, where a scheme divides behavior into cells."""
-        return np.asarray(self._selection.cells(memory)) if hasattr(self._selection, "cells") else None
+        return np.asarray(self._selection.cell_centers(memory)) if hasattr(self._selection, "cell_centers") else None
 
     def choose(self, population: Population, seed: Tensor) -> Choice:
         """Choose in populations with seeds `[B, 2]`; who is broken has no children, the best does in its place."""
@@ -94,17 +94,17 @@ class Selector:
         best = tf.argmax(population.fitness, axis=-1, output_type=tf.int32)
         return Choice(tf.where(healthy, parent, best), replaced)
 
-    def admit(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
+    def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
         """Say who of the children enters; a broken one is left out, so that it can never become a parent."""
-        healthy = tf.math.is_finite(newcomer.fitness)
+        healthy = tf.math.is_finite(candidate.fitness)
         if self.surveys:
-            slot, enters, memory = self._selection.admit(population, newcomer, seed)
+            slot, enters, memory = self._selection.admit(population, candidate, seed)
             return Admission(tf.cast(slot, tf.int32), healthy & enters, memory)
-        replaced = tf.gather(population.fitness, newcomer.slot, batch_dims=1)
-        return Admission(newcomer.slot, healthy & self._selection.accepts(newcomer.fitness, replaced), ())
+        replaced = tf.gather(population.fitness, candidate.slot, batch_dims=1)
+        return Admission(candidate.slot, healthy & self._selection.accepts(candidate.fitness, replaced), ())
 
-    def begin(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
+    def begin(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
         """Say who of the first individuals enters: everybody, unless the scheme has places of its own for them."""
         if self.surveys:
-            return self.admit(population, newcomer, seed)
-        return Admission(newcomer.slot, tf.ones_like(newcomer.slot, tf.bool), ())
+            return self.admit(population, candidate, seed)
+        return Admission(candidate.slot, tf.ones_like(candidate.slot, tf.bool), ())

@@ -17,7 +17,7 @@ from tfsm.errors import TfsmError, UnknownNameError, suggestion
 from tfsm.plugins import hookspecs
 from tfsm.plugins.registry import KINDS, Entry, Kind, Parts, Registry
 
-State: TypeAlias = Literal["loaded", "disabled", "broken"]
+PluginState: TypeAlias = Literal["loaded", "disabled", "broken"]
 
 DISABLE: Final = "TFSM_DISABLE_PLUGINS"
 STRICT: Final = "TFSM_STRICT_PLUGINS"
@@ -32,7 +32,7 @@ class PluginInfo:
     name: str
     distribution: str
     version: str
-    state: State
+    state: PluginState
     reason: str = ""
     hooks: int | None = None
     """The version of the plugin interface that it states; None where it states none, or was not imported."""
@@ -68,7 +68,7 @@ class Plugins:
 
     def with_part(self, kind: Kind, part: object) -> tuple[Plugins, str]:
         """Return plugins that have a ready-made part as well, and the name it goes by: its class's."""
-        entry = Entry.ready_made(kind, part)
+        entry = Entry.from_instance(kind, part)
         changed: dict[str, Any] = {f"{kind}s": Parts(kind, [*self.parts(kind).values(), entry])}
         return replace(self, **changed), entry.name
 
@@ -124,7 +124,7 @@ def load_plugins(
 
 def _load(
     point: EntryPoint, skipped: frozenset[str], registered: Mapping[Kind, Mapping[str, Entry]], before: list[PluginInfo]
-) -> tuple[State, str, int | None, tuple[Entry, ...]]:
+) -> tuple[PluginState, str, int | None, tuple[Entry, ...]]:
     if point.name in skipped:
         return "disabled", "", None, ()
     namesake = next((info for info in before if info.name == point.name), None)
@@ -145,7 +145,8 @@ def _hooks_version(plugin: Any, distribution: str) -> int | None:
     stated = getattr(plugin, "tfsm_hooks", None)
     if stated is not None and (isinstance(stated, bool) or not isinstance(stated, int)):
         raise TfsmError(f"tfsm_hooks is {stated!r}: expected the plugin interface's version, a whole number")
-    version, oldest, newest = 1 if stated is None else stated, hookspecs.OLDEST_HOOKS_VERSION, hookspecs.HOOKS_VERSION
+    oldest, newest = hookspecs.OLDEST_HOOKS_VERSION, hookspecs.HOOKS_VERSION
+    version = oldest if stated is None else stated
     written_for = f"it was written for version {version} of tfsm's plugin interface, this tfsm"
     if version > newest:
         raise TfsmError(f"{written_for} has version {newest}: upgrade tfsm")

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 PROJECT: Final = "tfsm"
 """The name of the entry-point group and of pluggy's project."""
 
-HOOKS_VERSION: Final = 1
+HOOKS_VERSION: Final = 2
 """The version of the plugin interface: these hooks, `Registry`, and what is in `tfsm.interfaces`.
 
-It is raised when a plugin that was right before no longer is. A plugin says by `tfsm_hooks = 1` which one it was
-written for; one that says nothing was written for the first.
+Raised by every change that breaks existing plugins. A plugin declares the version it was written for with
+`tfsm_hooks = 2`. A plugin without a declaration is assumed to work.
 """
 
-OLDEST_HOOKS_VERSION: Final = 1
-"""The oldest version whose plugins still work."""
+OLDEST_HOOKS_VERSION: Final = 2
+"""The oldest version that is still supported."""
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)

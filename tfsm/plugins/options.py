@@ -18,16 +18,16 @@ from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen, Mul
 from tfsm.errors import TfsmError, suggestion
 
 
-def alternatives(hint: Any) -> list[Any]:
+def union_members(hint: Any) -> list[Any]:
     """Take `Annotated` and unions apart into plain types.
 
     >>> alternatives(Annotated[float | None, Gt(0)])
     [<class 'float'>, <class 'NoneType'>]
     """
     if get_origin(hint) is Annotated:
-        return alternatives(get_args(hint)[0])
+        return union_members(get_args(hint)[0])
     if get_origin(hint) in (Union, UnionType):
-        return [kind for member in get_args(hint) for kind in alternatives(member)]
+        return [kind for member in get_args(hint) for kind in union_members(member)]
     return [hint]
 
 
@@ -36,16 +36,16 @@ def help_text(hint: Any) -> str:
     return next((str(item.documentation) for item in _metadata(hint) if hasattr(item, "documentation")), "")
 
 
-def type_name(hint: Any) -> str:
+def describe_type(hint: Any) -> str:
     """Name a type for a table.
 
     >>> type_name(Annotated[float | None, Gt(0)]), type_name(Literal["fresh", "same"]), type_name(bool)
     ('float or none', 'fresh|same', 'yes|no')
     """
-    return " or ".join(_short(kind) for kind in alternatives(hint))
+    return " or ".join(_short(kind) for kind in union_members(hint))
 
 
-def constraints(hint: Any) -> str:
+def describe_constraints(hint: Any) -> str:
     """Say what a value must satisfy besides its type.
 
     >>> constraints(Annotated[float, Gt(0), Lt(1)])
@@ -60,9 +60,11 @@ def expected(hint: Any) -> str:
     >>> expected(Annotated[float | None, Gt(0)]), expected(Annotated[int, Ge(1)]), expected(Literal["fresh", "same"])
     ('a number > 0 or none', 'a whole number >= 1', 'fresh or same')
     """
-    kinds = alternatives(hint)
+    kinds = union_members(hint)
     words = " or ".join(_long(kind) for kind in kinds if kind is not NoneType)
-    return " or ".join(filter(None, [f"{words} {constraints(hint)}".strip(), "none" if NoneType in kinds else ""]))
+    return " or ".join(
+        filter(None, [f"{words} {describe_constraints(hint)}".strip(), "none" if NoneType in kinds else ""])
+    )
 
 
 def _metadata(hint: Any) -> Iterator[Any]:
@@ -99,7 +101,7 @@ def _items(kind: Any) -> str | None:
     """Name the items of a list-like type, or return None for any other."""
     if get_origin(kind) not in (list, tuple, set, frozenset):
         return None
-    return " and ".join(dict.fromkeys(type_name(item) for item in get_args(kind) if item is not Ellipsis))
+    return " and ".join(dict.fromkeys(describe_type(item) for item in get_args(kind) if item is not Ellipsis))
 
 
 def _short(kind: Any) -> str:
@@ -142,10 +144,10 @@ def describe(options: type) -> tuple[Option, ...]:
     return tuple(
         Option(
             name=field.name,
-            type=type_name(hints[field.name]),
+            type=describe_type(hints[field.name]),
             default=_default(field),
             help=help_text(hints[field.name]),
-            constraints=constraints(hints[field.name]),
+            constraints=describe_constraints(hints[field.name]),
         )
         for field in fields(options)
         if field.name in hints
@@ -190,7 +192,7 @@ def _convert(hint: Any, value: object) -> object:
     try:
         adapter: TypeAdapter[object] = TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
     except PydanticUserError as error:
-        raise TfsmError(f"an option of type {type_name(hint)!r} cannot be set: {error.message}") from error
+        raise TfsmError(f"an option of type {describe_type(hint)!r} cannot be set: {error.message}") from error
 
     def typed(value: object) -> object:
         # JSON's strict rules are what TOML needs: an array may become a tuple, a text a path, a bool no number.
@@ -201,7 +203,7 @@ def _convert(hint: Any, value: object) -> object:
 
     if not isinstance(value, str):
         return typed(value)
-    if value.lower() == "none" and NoneType in alternatives(hint):
+    if value.lower() == "none" and NoneType in union_members(hint):
         return None
     with suppress(ValueError):
         return adapter.validate_python(value)

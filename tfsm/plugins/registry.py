@@ -34,7 +34,7 @@ class Entry:
     """The part itself, ready made, where it is not one that a plugin registered."""
 
     @classmethod
-    def ready_made(cls, kind: Kind, part: object) -> Entry:
+    def from_instance(cls, kind: Kind, part: object) -> Entry:
         """Return an entry for a part that is there already, and that no plugin registers; its class names it."""
         name = type(part).__name__
         target = f"{type(part).__module__}:{type(part).__qualname__}"

@@ -20,7 +20,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
-class Names:
+class PackageNames:
     """All names, made from what users shall type."""
 
     kind: Kind
@@ -43,7 +43,7 @@ class Names:
         return "".join(word.capitalize() for word in self.part.split("-"))
 
 
-def names_for(name: str, kind: str) -> Names:
+def names_for(name: str, kind: str) -> PackageNames:
     """Return all names, or say what is wrong with the one that was given.
 
     >>> names_for("my-noise", "mutation").module
@@ -56,13 +56,13 @@ def names_for(name: str, kind: str) -> Names:
         raise TfsmError(f"--kind {kind}: no such kind of part{suggestion(kind, KINDS)}")
     part = name.removeprefix("tfsm-")
     if not _NAME.fullmatch(part):
-        near = _mended(part)
+        near = _suggest_name(part)
         hint = f", did you mean {near!r}?" if near else ""
         raise TfsmError(f"bad name {name!r}: expected lower-case letters, digits and single '-' between them{hint}")
-    return Names(known, part)
+    return PackageNames(known, part)
 
 
-def _mended(name: str) -> str:
+def _suggest_name(name: str) -> str:
     """Return the nearest name that would do, or nothing."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name)
     words = re.findall(r"[a-z0-9]+", spaced.lower())
@@ -90,7 +90,7 @@ _USES: Final = {
 }
 
 
-def package_files(names: Names) -> dict[str, str]:
+def package_files(names: PackageNames) -> dict[str, str]:
     """Return the package's files, by path."""
     places = {"module": names.module, "kind": names.kind, "name": names.part.replace("-", "_")}
     values = {
@@ -100,9 +100,9 @@ def package_files(names: Names) -> dict[str, str]:
         "title": names.title,
         "hooks": str(HOOKS_VERSION),
         "tfsm": __version__,
-        "use": usage(names),
+        "use": usage_example(names),
     }
-    templates = files("tfsm.plugins.scaffold") / "templates"
+    templates = files("tfsm.plugins") / "templates"
     return {
         path.format(**places): Template((templates / f"{source.format(**places)}.tmpl").read_text("utf-8")).substitute(
             values
@@ -111,12 +111,12 @@ def package_files(names: Names) -> dict[str, str]:
     }
 
 
-def usage(names: Names) -> str:
+def usage_example(names: PackageNames) -> str:
     """Return a command that uses the part."""
     return _USES[names.kind].format(part=names.part)
 
 
-def write_package(names: Names, plugins: Plugins, out: Path | None = None) -> Path:
+def write_package(names: PackageNames, plugins: Plugins, out: Path | None = None) -> Path:
     """Write a package to a new directory, and return that.
 
     Args:

@@ -13,7 +13,7 @@ from tfsm.analysis import Comparison, MethodSummary, Verdict, is_significant
 from tfsm.analysis.results import Method, Study, method_names
 from tfsm.report.findings import Findings
 from tfsm.report.formatting import MISSING, format_interval, format_number, format_p_value, format_percent, join_words
-from tfsm.settings.schema import flattened
+from tfsm.settings.schema import flatten_settings
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def tabulate_settings(study: Study) -> Table:
 
 
 def _rows(study: Study) -> tuple[tuple[str, ...], ...]:
-    flat = [flattened(method.settings) for method in study.methods]
+    flat = [flatten_settings(method.settings) for method in study.methods]
     keys = dict.fromkeys(key for settings in flat for key in settings)
     return tuple((key, *(_shown(settings[key]) if key in settings else MISSING for settings in flat)) for key in keys)
 

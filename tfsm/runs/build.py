@@ -161,7 +161,7 @@ class Recipe:
     """Settings, and what no setting tells: parts that came ready made, and a model of the user's own."""
 
     settings: Settings
-    ready_made: tuple[tuple[Kind, Any], ...] = ()
+    from_instance: tuple[tuple[Kind, Any], ...] = ()
     model: keras.Model | None = None
     disabled: tuple[str, ...] = ()
     folder: str = field(default_factory=os.getcwd)
@@ -172,7 +172,7 @@ class Recipe:
         if Path(self.folder).is_dir():
             os.chdir(self.folder)
         plugins = load_plugins(disabled=self.disabled)
-        for kind, part in self.ready_made:
+        for kind, part in self.from_instance:
             plugins, _ = plugins.with_part(kind, part)
         return plugins
 

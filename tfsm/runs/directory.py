@@ -22,7 +22,7 @@ from tfsm.evolution.observers import RunResult, Silent, Snapshot
 from tfsm.models.network import Network
 from tfsm.runs.behavior_log import BehaviorFiles
 from tfsm.runs.records import LOCK, METRICS, ORDER, RECORD, behavior_file, now, read_record, write_json, write_text
-from tfsm.settings import Resolved
+from tfsm.settings import ResolvedSettings
 from tfsm.utils.atomic import atomic_write, is_draft, put_aside, to_disk
 
 
@@ -131,7 +131,7 @@ class RunDirectory(Silent):
     def __init__(
         self,
         path: Path,
-        resolved: Resolved,
+        resolved: ResolvedSettings,
         network: Network,
         *,
         command: list[str],

@@ -15,8 +15,8 @@ from tfsm.plugins import Plugins
 from tfsm.plugins.options import validate
 from tfsm.plugins.registry import Entry
 from tfsm.runs.records import RECORD, checked_record, read_record
-from tfsm.settings import EngineOptions, Resolved, RunOptions, Settings
-from tfsm.settings.schema import flattened
+from tfsm.settings import EngineOptions, ResolvedSettings, RunOptions, Settings
+from tfsm.settings.schema import flatten_settings
 
 WITHOUT_EFFECT: Final = (
     "engine.",
@@ -34,7 +34,7 @@ LARGER: Final = ("evaluations", "runs")
 
 def different(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     """Return in words what matters and is another than before, of settings as plain JSON values."""
-    old, new = flattened(before), flattened(wanted)
+    old, new = flatten_settings(before), flatten_settings(wanted)
     return [
         f"{key} was {old.get(key)} and is now {new[key]}"
         for key in new
@@ -46,7 +46,7 @@ def fingerprint(settings: Mapping[str, Any]) -> str:
     """Return a text that is another for another experiment, and the same for more of this one."""
     kept = {
         key: value
-        for key, value in flattened(settings).items()
+        for key, value in flatten_settings(settings).items()
         if not key.startswith(WITHOUT_EFFECT) and key not in LARGER
     }
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
@@ -56,7 +56,7 @@ _FREE: Final = (*LARGER, "checkpoint_every", "evaluation_timeout", "failures", "
 """What may be given anew."""
 
 
-def reopened(plugins: Plugins, directory: Path, overrides: Mapping[str, object]) -> Resolved:
+def reopened(plugins: Plugins, directory: Path, overrides: Mapping[str, object]) -> ResolvedSettings:
     """Return the settings of a run directory, with what is given anew.
 
     Args:
@@ -89,7 +89,7 @@ def reopened(plugins: Plugins, directory: Path, overrides: Mapping[str, object])
         if anew.get(key, before) < before:
             raise TfsmError(f"--{key} {anew[key]:,}: {directory} has {before:,} already, and less cannot be")
     sources = {key: str(value) for key, value in record.get("sources", {}).items()}
-    return Resolved(settings=replace(settings, **anew), sources=sources | dict.fromkeys(anew, where))
+    return ResolvedSettings(settings=replace(settings, **anew), sources=sources | dict.fromkeys(anew, where))
 
 
 def check_same(directory: Path, settings: Settings) -> None:

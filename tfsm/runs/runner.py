@@ -25,14 +25,14 @@ from tfsm.runs.result import Result, as_users_see, in_a_line
 from tfsm.runs.resume import as_kept
 from tfsm.runs.run_tasks import GroupEnd, Work, evolve_groups
 from tfsm.runs.session import Session
-from tfsm.settings import Resolved
+from tfsm.settings import ResolvedSettings
 
 
 @dataclass(frozen=True)
 class Wanted:
     """One experiment to be done; see `run_experiment` for what the fields mean."""
 
-    resolved: Resolved
+    resolved: ResolvedSettings
     out: Path | None = None
     keep: bool = True
     resume: bool = False
@@ -187,7 +187,7 @@ def _evolve(pool: Pool, underway: Sequence[_Underway], stop: Callable[[], bool],
 
 def run_experiment(
     plugins: Plugins,
-    resolved: Resolved,
+    resolved: ResolvedSettings,
     *,
     model: keras.Model | None = None,
     out: Path | None = None,

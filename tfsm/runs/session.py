@@ -25,7 +25,7 @@ from tfsm.runs.directory import RunDirectory, claim, taken, versions
 from tfsm.runs.observers import DeduplicatingObserver
 from tfsm.runs.records import RECORD, Locked, read_record
 from tfsm.runs.resume import fingerprint
-from tfsm.settings import Resolved, Settings
+from tfsm.settings import ResolvedSettings, Settings
 
 
 class Session:
@@ -50,7 +50,7 @@ class Session:
     def __init__(
         self,
         plugins: Plugins,
-        resolved: Resolved,
+        resolved: ResolvedSettings,
         network: Network,
         domain: Domain,
         plan: Plan,

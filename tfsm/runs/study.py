@@ -21,7 +21,7 @@ from tfsm.runs.records import RECORD, STUDY, Locked, now, read_record, read_stud
 from tfsm.runs.result import Result
 from tfsm.runs.resume import different
 from tfsm.runs.runner import Wanted, run_elsewhere, run_experiment
-from tfsm.settings import Resolved
+from tfsm.settings import ResolvedSettings
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Member:
     """One experiment of a study."""
 
     name: str
-    resolved: Resolved
+    resolved: ResolvedSettings
 
     @property
     def folder(self) -> str:

@@ -5,15 +5,15 @@ Importing this imports no TensorFlow.
 
 from __future__ import annotations
 
-from tfsm.settings.resolve import General, resolve, resolve_general
-from tfsm.settings.schema import EngineOptions, Init, Resolved, RunOptions, Settings
+from tfsm.settings.resolve import GeneralSettings, resolve, resolve_general
+from tfsm.settings.schema import EngineOptions, Init, ResolvedSettings, RunOptions, Settings
 from tfsm.settings.sources import built_in_path, config_paths, nearest_path
 
 __all__ = [
     "EngineOptions",
-    "General",
+    "GeneralSettings",
     "Init",
-    "Resolved",
+    "ResolvedSettings",
     "RunOptions",
     "Settings",
     "built_in_path",

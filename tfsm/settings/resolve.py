@@ -19,19 +19,26 @@ from tfsm.settings.schema import (
     RUN_KEYS,
     EngineOptions,
     NoOptions,
-    Resolved,
+    ResolvedSettings,
     RunOptions,
     Settings,
     option_names,
 )
-from tfsm.settings.sources import Given, Layer, config_files, engine_layer, options_layer, run_layer
+from tfsm.settings.sources import (
+    SourcedValue,
+    SourcedValues,
+    config_files,
+    merge_engine_settings,
+    merge_part_options,
+    merge_run_settings,
+)
 from tfsm.settings.validation import (
-    check,
+    apply_fixed_population,
+    apply_model_weights,
     check_adaptation,
+    check_consistency,
+    check_file,
     check_model_settings,
-    check_together,
-    fit_population,
-    start_from_file,
 )
 
 BUILT_IN: Final = "built-in default"
@@ -57,7 +64,7 @@ def resolve(
     sets: Sequence[str] = (),
     config: Path | None = None,
     cwd: Path | None = None,
-) -> Resolved:
+) -> ResolvedSettings:
     """Resolve the settings of a run: defaults, then the built-in file, then the user's, then the command line.
 
     Args:
@@ -72,13 +79,13 @@ def resolve(
     chosen = {"domain": plugins.domains[domain].with_options(), "mutation": plugins.mutations[mutation].with_options()}
     files = config_files(config, cwd)
     for file in files:
-        check(file, plugins)
+        check_file(file, plugins)
 
-    run = run_layer(files, domain, mutation)
-    flags = command_line.from_flags(overrides)
-    parsed = assignments.parse(sets)
+    run = merge_run_settings(files, domain, mutation)
+    flags = command_line.collect_flags(overrides)
+    parsed = assignments.parse_assignments(sets)
     known = {part: option_names(entry.options) for part, entry in chosen.items()}
-    named = {key: assignments.naming(key, parsed, [*known["domain"], *known["mutation"]]) for key in _NAMING}
+    named = {key: assignments.find_assignment(key, parsed, [*known["domain"], *known["mutation"]]) for key in _NAMING}
     naming = run | flags["run"] | {key: command_line.given(item) for key, item in named.items() if item is not None}
     chosen["selection"] = _selection(plugins, naming)
     observers = _observers(plugins, naming)
@@ -93,22 +100,22 @@ def resolve(
             f"no intensity is known for mutation {mutation!r} in domain {domain!r}: give --intensity, "
             f"or {mutation} = NUMBER in [run.intensity] of a tfsm.toml"
         )
-    values = complete(RunOptions, run, BUILT_IN, sources)
-    fit_population(values, sources, run, chosen["selection"])
-    start_from_file(values, sources, run)
+    values = apply_defaults(RunOptions, run, BUILT_IN, sources)
+    apply_fixed_population(values, sources, run, chosen["selection"])
+    apply_model_weights(values, sources, run)
     check_model_settings(values, sources)
     check_adaptation(values, sources)
     options = {
-        f"{part}_options": _options(entry, options_layer(files, entry, domain) | flags[part], sources)
+        f"{part}_options": _options(entry, merge_part_options(files, entry, domain) | flags[part], sources)
         for part, entry in chosen.items()
     }
     own = {name: layer for name, layer in flags.items() if name not in assignments.PARTS}
     told = {
-        name: _options(entry, options_layer(files, entry, domain) | own.get(name, {}), sources)
+        name: _options(entry, merge_part_options(files, entry, domain) | own.get(name, {}), sources)
         for name, entry in observers.items()
     }
-    check_together(values, sources, chosen["selection"], options["selection_options"])
-    engine = complete(EngineOptions, engine_layer(files) | flags["engine"], BUILT_IN, sources, "engine.")
+    check_consistency(values, sources, chosen["selection"], options["selection_options"])
+    engine = apply_defaults(EngineOptions, merge_engine_settings(files) | flags["engine"], BUILT_IN, sources, "engine.")
     everything: dict[str, Any] = {
         "domain": domain,
         "mutation": mutation,
@@ -117,21 +124,23 @@ def resolve(
         "observer_options": told,
         "engine": engine,
     }
-    return Resolved(settings=Settings(**everything), sources=sources)
+    return ResolvedSettings(settings=Settings(**everything), sources=sources)
 
 
-def complete(options: type, layer: Layer, default: str, sources: dict[str, str], prefix: str = "") -> dict[str, object]:
+def apply_defaults(
+    options: type, layer: SourcedValues, default: str, sources: dict[str, str], prefix: str = ""
+) -> dict[str, object]:
     """Check what was given, add defaults for what was not, and note the source of each."""
     given = validate(options, {key: item.value for key, item in layer.items()}, where=lambda key: layer[key].where)
     sources |= {f"{prefix}{option.name}": _source(layer.get(option.name), default) for option in describe(options)}
     return {option.name: given.get(option.name, option.default) for option in describe(options)}
 
 
-def _source(item: Given | None, default: str) -> str:
+def _source(item: SourcedValue | None, default: str) -> str:
     return item.source if item is not None else default
 
 
-def _options(entry: Entry, layer: Layer, sources: dict[str, str]) -> dict[str, object]:
+def _options(entry: Entry, layer: SourcedValues, sources: dict[str, str]) -> dict[str, object]:
     options = entry.options or NoOptions
     missing = [option.name for option in describe(options) if option.required and option.name not in layer]
     if missing:
@@ -139,13 +148,13 @@ def _options(entry: Entry, layer: Layer, sources: dict[str, str]) -> dict[str, o
         ways = " ".join(f"--set {owner}.{name}=VALUE" for name in missing)
         raise TfsmError(f"{entry.kind} {entry.name!r} has options without a default: give {ways}")
     prefix = f"observer_options.{entry.name}." if entry.kind == "observer" else f"{entry.kind}_options."
-    return complete(options, layer, _OWNER[entry.kind], sources, prefix)
+    return apply_defaults(options, layer, _OWNER[entry.kind], sources, prefix)
 
 
-def _selection(plugins: Plugins, run: Layer) -> Entry:
+def _selection(plugins: Plugins, run: SourcedValues) -> Entry:
     """Look the selection scheme up, before the rest: which options there are depends on it."""
     layer = {"selection": run["selection"]} if "selection" in run else {}
-    name = str(complete(RunOptions, layer, BUILT_IN, {})["selection"])
+    name = str(apply_defaults(RunOptions, layer, BUILT_IN, {})["selection"])
     try:
         return plugins.selections[name].with_options()
     except UnknownNameError as error:
@@ -153,12 +162,12 @@ def _selection(plugins: Plugins, run: Layer) -> Entry:
         raise TfsmError(f"{where} selection={name}: {error}") from error
 
 
-def _observers(plugins: Plugins, run: Layer) -> dict[str, Entry]:
+def _observers(plugins: Plugins, run: SourcedValues) -> dict[str, Entry]:
     """Look the observers up, likewise."""
     layer = {"observers": run["observers"]} if "observers" in run else {}
     where = layer["observers"].where if layer else BUILT_IN
     found: dict[str, Entry] = {}
-    names: Any = complete(RunOptions, layer, BUILT_IN, {})["observers"]
+    names: Any = apply_defaults(RunOptions, layer, BUILT_IN, {})["observers"]
     for name in names:
         if name in found:
             raise TfsmError(f"{where} observers={name}: given twice")
@@ -170,7 +179,7 @@ def _observers(plugins: Plugins, run: Layer) -> dict[str, Entry]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class General:
+class GeneralSettings:
     """Settings before a domain is chosen, and where each came from."""
 
     run: dict[str, Any]
@@ -180,19 +189,19 @@ class General:
     """By dotted path, such as `population`, `intensity.control` or `engine.memory`."""
 
 
-def resolve_general(plugins: Plugins, *, config: Path | None = None, cwd: Path | None = None) -> General:
+def resolve_general(plugins: Plugins, *, config: Path | None = None, cwd: Path | None = None) -> GeneralSettings:
     """Resolve what holds where no domain and no command line says otherwise."""
     files = config_files(config, cwd)
     for file in files:
-        check(file, plugins)
+        check_file(file, plugins)
     sources: dict[str, str] = {}
-    run = complete(RunOptions, run_layer(files, None, None), BUILT_IN, sources)
+    run = apply_defaults(RunOptions, merge_run_settings(files, None, None), BUILT_IN, sources)
     del run["intensity"], sources["intensity"]
     intensities: dict[str, object] = {}
     for name in plugins.mutations:
-        layer = {key: item for key, item in run_layer(files, None, name).items() if key == "intensity"}
+        layer = {key: item for key, item in merge_run_settings(files, None, name).items() if key == "intensity"}
         if layer:
-            intensities[name] = complete(RunOptions, layer, BUILT_IN, {})["intensity"]
+            intensities[name] = apply_defaults(RunOptions, layer, BUILT_IN, {})["intensity"]
             sources[f"intensity.{name}"] = layer["intensity"].source
-    engine = complete(EngineOptions, engine_layer(files), BUILT_IN, sources, "engine.")
-    return General(run={**run, "intensity": intensities}, engine=engine, sources=sources)
+    engine = apply_defaults(EngineOptions, merge_engine_settings(files), BUILT_IN, sources, "engine.")
+    return GeneralSettings(run={**run, "intensity": intensities}, engine=engine, sources=sources)

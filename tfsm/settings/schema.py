@@ -76,7 +76,7 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resolved:
+class ResolvedSettings:
     """Settings, and where each came from."""
 
     settings: Settings
@@ -138,7 +138,7 @@ def option_names(options: type | None) -> tuple[str, ...]:
     return tuple(field.name for field in fields(options) if field.init) if options is not None else ()
 
 
-def problems_in(options: type, values: Mapping[str, Any], where: str) -> Iterator[str]:
+def find_problems(options: type, values: Mapping[str, Any], where: str) -> Iterator[str]:
     """Say what is wrong with a table's values, each against the field of its name.
 
     Text may still stand for none, which TOML has no word for.
@@ -150,7 +150,7 @@ def problems_in(options: type, values: Mapping[str, Any], where: str) -> Iterato
             yield str(error)
             return
         for key, value in values.items():
-            yield from problems_in(options, {key: value}, where)
+            yield from find_problems(options, {key: value}, where)
         return
     for key, value in values.items():
         if isinstance(value, str) and isinstance(converted[key], bool | int | float | list | tuple):
@@ -158,12 +158,12 @@ def problems_in(options: type, values: Mapping[str, Any], where: str) -> Iterato
             yield f'{where} {key}="{value}": expected {wanted}, without quotes'
 
 
-def flattened(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return settings by dotted path."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            flat |= flattened(value, f"{prefix}{key}.")
+            flat |= flatten_settings(value, f"{prefix}{key}.")
         else:
             flat[f"{prefix}{key}"] = value
     return flat

@@ -148,7 +148,7 @@ _SHARED: Final[Mapping[str, str]] = {
 """The key of `[domains.NAME]` that holds options for a part of this kind."""
 
 
-class Given(NamedTuple):
+class SourcedValue(NamedTuple):
     """A value that somebody gave."""
 
     value: object
@@ -160,12 +160,12 @@ class Given(NamedTuple):
     """Whether the user gave it, rather than the built-in file."""
 
 
-Layer: TypeAlias = dict[str, Given]
+SourcedValues: TypeAlias = dict[str, SourcedValue]
 
 
-def run_layer(files: Sequence[ConfigFile], domain: str | None, mutation: str | None) -> Layer:
+def merge_run_settings(files: Sequence[ConfigFile], domain: str | None, mutation: str | None) -> SourcedValues:
     """Merge the run settings of all files, those of `[run]` alone if there is no domain."""
-    layer: Layer = {}
+    layer: SourcedValues = {}
     paths = [("run",)] if domain is None else [("run",), ("domains", domain)]
     for file in files:
         for path, table in _layer_tables(file, *paths):
@@ -179,18 +179,18 @@ def run_layer(files: Sequence[ConfigFile], domain: str | None, mutation: str | N
     return layer
 
 
-def engine_layer(files: Sequence[ConfigFile]) -> Layer:
+def merge_engine_settings(files: Sequence[ConfigFile]) -> SourcedValues:
     """Merge the engine's settings of all files."""
-    layer: Layer = {}
+    layer: SourcedValues = {}
     for file in files:
         for path, table in _layer_tables(file, ("engine",)):
             layer |= _given(file, path, table, ENGINE_KEYS)
     return layer
 
 
-def options_layer(files: Sequence[ConfigFile], entry: Entry, domain: str) -> Layer:
+def merge_part_options(files: Sequence[ConfigFile], entry: Entry, domain: str) -> SourcedValues:
     """Merge what all files say about a part's options; what is meant for other parts is left out."""
-    layer: Layer = {}
+    layer: SourcedValues = {}
     paths: list[tuple[str, ...]] = [] if entry.kind == "domain" else [(f"{entry.kind}s", entry.name)]
     if entry.kind in _SHARED:
         paths.append(("domains", domain, _SHARED[entry.kind]))
@@ -208,10 +208,10 @@ def _layer_tables(file: ConfigFile, *paths: tuple[str, ...]) -> Iterator[tuple[t
         yield path, table
 
 
-def _given(file: ConfigFile, path: tuple[str, ...], values: Mapping[str, Any], keys: Collection[str]) -> Layer:
+def _given(file: ConfigFile, path: tuple[str, ...], values: Mapping[str, Any], keys: Collection[str]) -> SourcedValues:
     # A listing names `[domains.parity]` for its inner tables too: that is the header to look for in the file.
     source, where = file.source(*path[:2]), file.where(*path)
-    return {key: Given(value, source, where, not file.built_in) for key, value in values.items() if key in keys}
+    return {key: SourcedValue(value, source, where, not file.built_in) for key, value in values.items() if key in keys}
 
 
 PARTS: Final = ("domain", "mutation", "selection", "run", "engine")
@@ -225,7 +225,7 @@ class Assignment(NamedTuple):
     text: str
 
 
-def parse(sets: Sequence[str]) -> list[Assignment]:
+def parse_assignments(sets: Sequence[str]) -> list[Assignment]:
     """Take the arguments of `--set` apart."""
     assignments = []
     for text in sets:
@@ -236,7 +236,7 @@ def parse(sets: Sequence[str]) -> list[Assignment]:
     return assignments
 
 
-def naming(key: str, assignments: Sequence[Assignment], others: Sequence[str]) -> Assignment | None:
+def find_assignment(key: str, assignments: Sequence[Assignment], others: Sequence[str]) -> Assignment | None:
     """Return the one that names parts, `selection` or `observers`, which must be known before their options are.
 
     Args:
@@ -248,7 +248,9 @@ def naming(key: str, assignments: Sequence[Assignment], others: Sequence[str]) -
     return next((assignment for assignment in assignments if assignment.key in names), None)
 
 
-def part_of(assignment: Assignment, known: Mapping[str, Sequence[str]], unused: Sequence[str] = ()) -> tuple[str, str]:
+def find_owner(
+    assignment: Assignment, known: Mapping[str, Sequence[str]], unused: Sequence[str] = ()
+) -> tuple[str, str]:
     """Return the part and the key that are meant.
 
     Args:
@@ -307,18 +309,18 @@ _FLAGS: Final[Mapping[str, str]] = {"observers": "observer", "mutated_layers": "
 """The flags that are not called like the settings they give."""
 
 
-def from_flags(overrides: Mapping[str, object]) -> dict[str, Layer]:
+def collect_flags(overrides: Mapping[str, object]) -> dict[str, SourcedValues]:
     """Sort flags by the part they are about; None means that a flag was not given."""
-    layers: dict[str, Layer] = {part: {} for part in PARTS}
+    layers: dict[str, SourcedValues] = {part: {} for part in PARTS}
     for name, value in overrides.items():
         if value is None:
             continue
         if name in RUN_KEYS:
             flag = _FLAGS.get(name, name.replace("_", "-"))
-            layers["run"][name] = Given(value, "command line", f"--{flag}:", True)
+            layers["run"][name] = SourcedValue(value, "command line", f"--{flag}:", True)
         elif name in _OPTIONS and isinstance(value, Mapping):
             for key, option in value.items():
-                layers[_OPTIONS[name]][str(key)] = Given(option, "command line", f"{name}:", True)
+                layers[_OPTIONS[name]][str(key)] = SourcedValue(option, "command line", f"{name}:", True)
         elif name in _OPTIONS:
             raise TfsmError(f"{name}: expected a mapping of options, got {value!r}")
         else:
@@ -327,14 +329,14 @@ def from_flags(overrides: Mapping[str, object]) -> dict[str, Layer]:
 
 
 def add_assignments(
-    layers: dict[str, Layer],
+    layers: dict[str, SourcedValues],
     assignments: Sequence[Assignment],
     known: Mapping[str, Sequence[str]],
     unused: Sequence[str] = (),
 ) -> None:
     """Add what `--set` said to what the flags did; `unused` are observers that the run does not have."""
     for assignment in assignments:
-        part, key = part_of(assignment, known, unused)
+        part, key = find_owner(assignment, known, unused)
         before = layers.setdefault(part, {}).get(key)
         if before is not None:
             first = before.source if before.source.startswith("--set") else before.where.removesuffix(":")
@@ -342,6 +344,6 @@ def add_assignments(
         layers[part][key] = given(assignment)
 
 
-def given(assignment: Assignment) -> Given:
+def given(assignment: Assignment) -> SourcedValue:
     """Return what a `--set` gives."""
-    return Given(assignment.value, f"--set {assignment.text}", "--set", True)
+    return SourcedValue(assignment.value, f"--set {assignment.text}", "--set", True)

@@ -12,8 +12,8 @@ from tfsm.evolution.checkpoint_schedule import parse_every
 from tfsm.models.names import check_name, is_builder, parse_patterns
 from tfsm.plugins import Plugins
 from tfsm.plugins.registry import Entry, Parts
-from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS, EngineOptions, RunOptions, option_names, problems_in
-from tfsm.settings.sources import ConfigFile, Layer, header
+from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS, EngineOptions, RunOptions, find_problems, option_names
+from tfsm.settings.sources import ConfigFile, SourcedValues, header
 
 Path: TypeAlias = tuple[str, ...]
 """Of a table: `("domains", "parity")`."""
@@ -22,7 +22,7 @@ TABLES: Final = ("run", "domains", "mutations", "selections", "observers", "engi
 DOMAIN_KEYS: Final = (*RUN_KEYS, "options", "mutation", "selection_options")
 
 
-def check(file: ConfigFile, plugins: Plugins) -> None:
+def check_file(file: ConfigFile, plugins: Plugins) -> None:
     """Raise a `TfsmError` that lists every mistake in a file."""
     problems = list(_problems(file, plugins))
     if problems:
@@ -39,7 +39,7 @@ def _problems(file: ConfigFile, plugins: Plugins) -> Iterator[str]:
     yield from _unknown_keys(file.where("run"), run, RUN_KEYS)
     yield from _run_settings(file, ("run",), run, plugins)
     yield from _unknown_keys(file.where("engine"), engine, ENGINE_KEYS)
-    yield from problems_in(EngineOptions, _only(engine, ENGINE_KEYS), file.where("engine"))
+    yield from find_problems(EngineOptions, _only(engine, ENGINE_KEYS), file.where("engine"))
     for parts in (plugins.domains, plugins.mutations, plugins.selections, plugins.observers):
         for name, table in _table(file.tables, f"{parts.kind}s").items():
             path = (f"{parts.kind}s", name)
@@ -66,7 +66,7 @@ def _domain(file: ConfigFile, path: Path, table: Mapping[str, Any], plugins: Plu
 
 
 def _run_settings(file: ConfigFile, path: Path, values: Mapping[str, Any], plugins: Plugins) -> Iterator[str]:
-    yield from problems_in(RunOptions, _only(values, set(RUN_KEYS) - {"intensity"}), file.where(*path))
+    yield from find_problems(RunOptions, _only(values, set(RUN_KEYS) - {"intensity"}), file.where(*path))
     observers = values.get("observers")
     named = [("selection", values.get("selection"), plugins.selections)]
     named += [("observers", name, plugins.observers) for name in (observers if isinstance(observers, list) else ())]
@@ -76,20 +76,20 @@ def _run_settings(file: ConfigFile, path: Path, values: Mapping[str, Any], plugi
             yield f"{file.where(*path)} {key}: {UnknownNameError(parts.kind, name, parts)}"
     intensity = values.get("intensity")
     if not isinstance(intensity, dict):
-        yield from problems_in(RunOptions, _only(values, ("intensity",)), file.where(*path))
+        yield from find_problems(RunOptions, _only(values, ("intensity",)), file.where(*path))
         return
     path = (*path, "intensity")
     for operator, value in intensity.items():
         misspelt = _near_miss(file, path, operator, plugins.mutations)
         if misspelt:
             yield misspelt
-        yield from problems_in(RunOptions, {"intensity": value}, f"{file.where(*path)} {operator}:")
+        yield from find_problems(RunOptions, {"intensity": value}, f"{file.where(*path)} {operator}:")
 
 
 def _options(file: ConfigFile, path: Path, name: str, values: Mapping[str, Any], parts: Parts) -> Iterator[str]:
     # A part that declares no options is asked for them only when a run uses it: that means importing it.
     if name in parts and (options := parts[name].options) is not None:
-        yield from problems_in(options, values, file.where(*path))
+        yield from find_problems(options, values, file.where(*path))
 
 
 def _shared_options(file: ConfigFile, path: Path, values: Mapping[str, Any], parts: Parts) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _shared_options(file: ConfigFile, path: Path, values: Mapping[str, Any], par
     takers = {entry.options: option_names(entry.options) for entry in parts.values() if entry.options is not None}
     for name, value in values.items():
         verdicts = [
-            list(problems_in(options, {name: value}, file.where(*path)))
+            list(find_problems(options, {name: value}, file.where(*path)))
             for options, names in takers.items()
             if name in names
         ]
@@ -140,7 +140,9 @@ def fixed_population(entry: Entry) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def fit_population(run: dict[str, object], sources: dict[str, str], layer: Layer, selection: Entry) -> None:
+def apply_fixed_population(
+    run: dict[str, object], sources: dict[str, str], layer: SourcedValues, selection: Entry
+) -> None:
     """Give a scheme the population that it needs, unless the user asked for another."""
     size = fixed_population(selection)
     if size is None or run["population"] == size:
@@ -154,7 +156,7 @@ def fit_population(run: dict[str, object], sources: dict[str, str], layer: Layer
     sources["population"] = f"{selection.name} keeps {'one champion' if size == 1 else f'a population of {size}'}"
 
 
-def start_from_file(run: dict[str, object], sources: dict[str, str], layer: Layer) -> None:
+def apply_model_weights(run: dict[str, object], sources: dict[str, str], layer: SourcedValues) -> None:
     """Let everybody start from a model file's weights, unless the user asked for something else."""
     name = run["model"]
     if isinstance(name, str) and not is_builder(name) and not ("init" in layer and layer["init"].users):
@@ -184,7 +186,7 @@ def check_adaptation(run: Mapping[str, Any], sources: Mapping[str, str]) -> None
         )
 
 
-def check_together(
+def check_consistency(
     run: Mapping[str, Any], sources: Mapping[str, str], selection: Entry, options: Mapping[str, object]
 ) -> None:
     """Raise a `TfsmError` where settings that are right by themselves contradict each other."""

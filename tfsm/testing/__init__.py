@@ -5,6 +5,26 @@ Importing this imports neither TensorFlow nor pytest. The fixtures for pytest ar
 
 from __future__ import annotations
 
-from tfsm.testing.suite import Check, Failed, Found, Outcome, Subject, check, checks_for, find, outcomes
+from tfsm.testing.suite import (
+    Check,
+    CheckFailure,
+    CheckResult,
+    CheckTargets,
+    PartUnderTest,
+    check,
+    checks_for,
+    find_targets,
+    run_checks,
+)
 
-__all__ = ["Check", "Failed", "Found", "Outcome", "Subject", "check", "checks_for", "find", "outcomes"]
+__all__ = [
+    "Check",
+    "CheckFailure",
+    "CheckResult",
+    "CheckTargets",
+    "PartUnderTest",
+    "check",
+    "checks_for",
+    "find_targets",
+    "run_checks",
+]

@@ -19,15 +19,15 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.observers import EVENTS
 from tfsm.interfaces import Nest
 from tfsm.plugins.hookspecs import HOOKS_VERSION
-from tfsm.plugins.options import alternatives, describe, validate
-from tfsm.testing.suite import Checked, Failed, PluginSubject, Subject, require
+from tfsm.plugins.options import describe, union_members, validate
+from tfsm.testing.suite import CheckFailure, CheckKind, PartUnderTest, PluginUnderTest, require
 
 _NONSENSE: Final[object] = {"nonsense": ["of", 1, {"kind": "or other"}]}
 _CANDIDATES: Final[tuple[object, ...]] = (-1, 0, 1, 7, -0.5, 0.5, 1.5, True, False, "", "nonsense", None)
 """Values of all kinds; those that an option's type and constraints let through are tried."""
 
 
-def is_described(subject: Subject) -> None:
+def is_documented(subject: PartUnderTest) -> None:
     """Listings can say what it is, and what each option does."""
     require(
         type(subject.part).__doc__ and not str(type(subject.part).__doc__).startswith(f"{subject.title}("),
@@ -45,7 +45,7 @@ def is_described(subject: Subject) -> None:
         )
 
 
-def registered_options_are_its_own(subject: Subject) -> None:
+def registered_options_match_the_class(subject: PartUnderTest) -> None:
     """The dataclass that is registered has the names and defaults that the part has."""
     options = subject.entry.options
     # A part that has an option called as one of its methods is holds its options apart.
@@ -65,7 +65,7 @@ def registered_options_are_its_own(subject: Subject) -> None:
     )
 
 
-def wrong_options_are_refused(subject: Subject) -> None:
+def invalid_options_are_rejected(subject: PartUnderTest) -> None:
     """A value of a wrong kind is a message; one that its type lets through can be used, or is a message, too."""
     if subject.entry.part is not None:
         return
@@ -89,18 +89,18 @@ def _nonsense_is_refused(options: type, name: str) -> None:
             "cannot be set" not in str(error), str(error), "use types that TOML has: numbers, text, bool, tuples, Path"
         )
     else:
-        raise Failed(f"the option {name!r} takes anything", "say its type, such as Annotated[float, Gt(0)]")
+        raise CheckFailure(f"the option {name!r} takes anything", "say its type, such as Annotated[float, Gt(0)]")
 
 
 def _default_is_allowed(options: type, name: str, default: object) -> None:
     try:
         validate(options, {name: default}, where="")
     except TfsmError as error:
-        raise Failed(f"its own default is refused:{error}", "let type, constraints and default agree") from error
+        raise CheckFailure(f"its own default is refused:{error}", "let type, constraints and default agree") from error
 
 
 def _allowed(options: type, name: str, hint: Any) -> Iterator[object]:
-    literals = [value for kind in alternatives(hint) if get_origin(kind) is Literal for value in get_args(kind)]
+    literals = [value for kind in union_members(hint) if get_origin(kind) is Literal for value in get_args(kind)]
     for value in (*_CANDIDATES, *literals):
         try:
             yield validate(options, {name: value}, where="")[name]
@@ -108,19 +108,19 @@ def _allowed(options: type, name: str, hint: Any) -> Iterator[object]:
             continue
 
 
-def _is_made_or_refused(subject: Subject, name: str, value: object) -> None:
+def _is_made_or_refused(subject: PartUnderTest, name: str, value: object) -> None:
     try:
         subject.made(**{name: value})
     except TfsmError:
         return
     except Exception as error:
-        raise Failed(
+        raise CheckFailure(
             f"{name}={value!r} is right by its type, and raises {type(error).__name__}: {error}",
             "constrain the option (Annotated[int, Ge(1)]), or raise a tfsm.TfsmError that says what is expected",
         ) from error
 
 
-def is_a_frozen_value(subject: Subject) -> None:
+def is_a_frozen_dataclass(subject: PartUnderTest) -> None:
     """The part never changes, is equal to another one with the same options, and can be a key."""
     part, advice = subject.part, "decorate the class with @dataclass(frozen=True, kw_only=True)"
     require(is_dataclass(part), f"{subject.title} is no dataclass", advice)
@@ -129,15 +129,17 @@ def is_a_frozen_value(subject: Subject) -> None:
     except FrozenInstanceError:
         pass
     else:
-        raise Failed(f"{subject.title} can be changed", advice)
+        raise CheckFailure(f"{subject.title} can be changed", advice)
     require(subject.made() == part, f"two {subject.title} with the same options are not equal", advice)
     try:
         hash(part)
     except TypeError as error:
-        raise Failed(f"{subject.title} cannot be hashed: {error}", "use tuples for options instead of lists") from error
+        raise CheckFailure(
+            f"{subject.title} cannot be hashed: {error}", "use tuples for options instead of lists"
+        ) from error
 
 
-def sent(part: Any) -> Any:
+def pickle_round_trip(part: Any) -> Any:
     """Return a part as it arrives in another process."""
     advice = (
         "define the class at the top of an importable module, and keep what cannot be sent (windows, files, "
@@ -147,12 +149,14 @@ def sent(part: Any) -> Any:
         return pickle.loads(pickle.dumps(part))
     # Whatever a part's own pickling raises.
     except Exception as error:
-        raise Failed(f"{type(part).__name__} cannot be pickled: {type(error).__name__}: {error}", advice) from error
+        raise CheckFailure(
+            f"{type(part).__name__} cannot be pickled: {type(error).__name__}: {error}", advice
+        ) from error
 
 
-def arrived(part: Any) -> Any:
+def require_pickle_round_trip(part: Any) -> Any:
     """Return a part as it arrives in another process, once it is known to be equal to the one that was sent."""
-    again = sent(part)
+    again = pickle_round_trip(part)
     require(
         again == part and hash(again) == hash(part),
         f"{type(part).__name__} is another one after pickling: {again!r} instead of {part!r}",
@@ -161,33 +165,33 @@ def arrived(part: Any) -> Any:
     return again
 
 
-METHODS: Final[Mapping[Checked, tuple[str, ...]]] = {
+METHODS: Final[Mapping[CheckKind, tuple[str, ...]]] = {
     "mutation": ("__call__",),
     "domain": ("network", "evaluate", "observe"),
     "selection": ("choose", "accepts"),
 }
 
-SURVEYING: Final = ("memory", "select", "admit")
+STATEFUL_METHODS: Final = ("init", "select", "admit")
 """Those of a selection scheme that looks at more than fitness."""
 
 
-def can_be_made(subject: Subject) -> None:
+def can_be_built(subject: PartUnderTest) -> None:
     """The part can be imported and made, and has the methods of its kind."""
-    missing = [f"--set {name}=VALUE" for name in lacking(subject)]
+    missing = [f"--set {name}=VALUE" for name in missing_options(subject)]
     require(not missing, f"{subject.name} has options without a default", f"give {' '.join(missing)}")
     part = _made(lambda: subject.part, "let the class be made from its options alone, as keyword arguments")
     if subject.kind == "observer":
         heard = any(_has(part, event) for event in EVENTS)
         require(heard, f"{subject.title} hears nothing", f"give it one of the methods {', '.join(EVENTS)}")
         return
-    wanted = SURVEYING if subject.kind == "selection" and _has(part, "select") else METHODS[subject.kind]
+    wanted = STATEFUL_METHODS if subject.kind == "selection" and _has(part, "select") else METHODS[subject.kind]
     lacks = [name for name in wanted if not _has(part, name)]
     require(not lacks, f"{subject.title} has no method {', '.join(lacks)}", "see 'What a part must be' in the docs")
     if subject.kind == "domain":
         _made(lambda: subject.network, "let network() return a Keras model that is built")
 
 
-def lacking(subject: Subject) -> list[str]:
+def missing_options(subject: PartUnderTest) -> list[str]:
     """Return the options that must be given and are not."""
     if subject.entry.part is not None or subject.entry.options is None:
         return []
@@ -198,7 +202,7 @@ def _made(make: Any, advice: str) -> Any:
     try:
         return make()
     except TfsmError as error:
-        raise Failed(str(error), advice) from error
+        raise CheckFailure(str(error), advice) from error
 
 
 def _has(part: object, method: str) -> bool:
@@ -208,11 +212,11 @@ def _has(part: object, method: str) -> bool:
 _PROGRAM = "import importlib, sys; importlib.import_module(sys.argv[1]); sys.exit('tensorflow' in sys.modules)"
 
 
-def loads(subject: PluginSubject) -> None:
+def loads_and_registers_parts(subject: PluginUnderTest) -> None:
     """The plugin is loaded, and registers something."""
     info = subject.info
     if info.state == "broken":
-        raise Failed(str(info), "mend what the message says; docs/plugins.md lists what such messages mean")
+        raise CheckFailure(str(info), "mend what the message says; docs/plugins.md lists what such messages mean")
     require(info.state == "loaded", str(info), "enable it: --disable-plugin or TFSM_DISABLE_PLUGINS names it")
     require(
         any(info.registers.values()),
@@ -221,7 +225,7 @@ def loads(subject: PluginSubject) -> None:
     )
 
 
-def says_its_version_of_the_interface(subject: PluginSubject) -> None:
+def declares_the_interface_version(subject: PluginUnderTest) -> None:
     """It states what it was written for, so that a later tfsm can tell."""
     require(
         subject.info.hooks is not None,
@@ -230,7 +234,7 @@ def says_its_version_of_the_interface(subject: PluginSubject) -> None:
     )
 
 
-def imports_no_tensorflow_to_be_listed(subject: PluginSubject) -> None:
+def registers_without_importing_tensorflow(subject: PluginUnderTest) -> None:
     """Importing the plugin is quick, because every command does that."""
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     ended = subprocess.run([sys.executable, "-c", _PROGRAM, subject.module], env=environ, check=False)
@@ -244,7 +248,7 @@ def imports_no_tensorflow_to_be_listed(subject: PluginSubject) -> None:
 TOLERANCE = 1e-4
 
 
-def differences(mine: Nest, theirs: Nest, *, exact: bool = False) -> list[str]:
+def find_differences(mine: Nest, theirs: Nest, *, exact: bool = False) -> list[str]:
     """Say where two nests of tensors differ; unless told to be exact, by more than rounding can explain."""
     try:
         tf.nest.assert_same_structure(mine, theirs)
@@ -273,7 +277,7 @@ SEEDS = (11, 12)
 
 
 @contextmanager
-def watched(seed: int = SEEDS[0]) -> Iterator[list[str]]:
+def watch_global_generators(seed: int = SEEDS[0]) -> Iterator[list[str]]:
     """Yield a list that holds, after the block, the names of the global generators that the block was seen to use.
 
     Operations that draw within a graph are not seen: for these, do it twice with different `SEEDS` and compare.
@@ -295,26 +299,26 @@ def watched(seed: int = SEEDS[0]) -> Iterator[list[str]]:
         used.append("tf.random")
 
 
-def twice(make: Callable[[], Nest], used: list[str] | None = None) -> tuple[Nest, Nest]:
+def run_twice(make: Callable[[], Nest], used: list[str] | None = None) -> tuple[Nest, Nest]:
     """Do something twice, with different global seeds, and return both results."""
     results = []
     for seed in SEEDS:
-        with watched(seed) as found:
+        with watch_global_generators(seed) as found:
             results.append(make())
         if used is not None:
             used += found
     return results[0], results[1]
 
 
-def used_by(make: Callable[[], Nest]) -> list[str]:
+def global_generators_used(make: Callable[[], Nest]) -> list[str]:
     """Return the names of the global generators that something uses, which is done twice."""
     used: list[str] = []
-    if differences(*twice(make, used), exact=True):
+    if find_differences(*run_twice(make, used), exact=True):
         used.append("tf.random")
     return list(dict.fromkeys(used))
 
 
-def require_none(used: list[str]) -> None:
+def require_no_global_generators(used: list[str]) -> None:
     """Fail where a global generator was used."""
     require(
         not used,

@@ -11,39 +11,44 @@ import tensorflow as tf
 from tfsm.interfaces import Evaluation, Tensor
 from tfsm.kernels.experience import dense
 from tfsm.models.network import Network
-from tfsm.testing.check_common import arrived, differences, require_none, twice
+from tfsm.testing.check_common import (
+    find_differences,
+    require_no_global_generators,
+    require_pickle_round_trip,
+    run_twice,
+)
 from tfsm.testing.check_mutations import genomes, seeds
-from tfsm.testing.suite import Subject, require
+from tfsm.testing.suite import PartUnderTest, require
 
 if TYPE_CHECKING:
-    from tfsm.testing.suite import Subject
+    from tfsm.testing.suite import PartUnderTest
 
 
 LANES = 8
 
 
-class Tried:
+class TrialEvaluation:
     """What a domain says of a few genomes, and how it came to say so.
 
     Args:
         subject: the domain.
     """
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: PartUnderTest) -> None:
         self._subject, self.network = subject, subject.network
         self.genomes, self.seeds = genomes(subject.network, LANES), seeds(LANES)
         self.used: list[str] = []
         """The global generators that were used for it."""
-        self.found, self.second = twice(self.again, self.used)
+        self.found, self.second = run_twice(self.again, self.used)
         """The evaluation of all genomes, two times."""
 
     def again(self, lanes: slice = slice(None), *, part: Any = None, changed: Tensor | None = None) -> Evaluation:
         """Evaluate once more: some of the genomes, or others instead, by the domain itself or by another one."""
         own = (self.genomes if changed is None else changed)[lanes]
-        return evaluated(part or self._subject.part, self.network, own, self.seeds[lanes])
+        return evaluate_as_engine(part or self._subject.part, self.network, own, self.seeds[lanes])
 
 
-def evaluated(domain: Any, network: Any, own: Tensor, seed: Tensor) -> Evaluation:
+def evaluate_as_engine(domain: Any, network: Any, own: Tensor, seed: Tensor) -> Evaluation:
     """Evaluate as the engine does: TensorFlow code is traced, plain Python gets arrays."""
     if not getattr(domain, "compiled", True):
         return domain.evaluate(network, np.asarray(own), np.asarray(seed))
@@ -56,7 +61,7 @@ NAN, INFINITE = 1, 2
 """Lanes that get a broken genome."""
 
 
-def its_network_is_built_anew_each_time(subject: Subject) -> None:
+def network_returns_a_new_built_model(subject: PartUnderTest) -> None:
     """Every call of network() returns a model of its own, built, of the same size."""
     first, second = subject.part.network(), subject.part.network()
     require(
@@ -71,7 +76,7 @@ def its_network_is_built_anew_each_time(subject: Subject) -> None:
     )
 
 
-def evaluations_have_the_declared_shapes(subject: Subject) -> None:
+def evaluation_shapes_are_correct(subject: PartUnderTest) -> None:
     """Fitness and solved are `[B]`, behavior is `[B, D]`, experience begins with `B`."""
     found = subject.tried.found
     require(isinstance(found, Evaluation), f"evaluate returns {type(found).__name__}", "return a tfsm.Evaluation")
@@ -107,7 +112,7 @@ def evaluations_have_the_declared_shapes(subject: Subject) -> None:
         )
 
 
-def evaluations_are_finite(subject: Subject) -> None:
+def evaluations_are_finite(subject: PartUnderTest) -> None:
     """Ordinary genomes get numbers."""
     found = subject.tried.found
     for what, values in (("fitness", found.fitness), ("behavior", found.behavior)):
@@ -119,9 +124,9 @@ def evaluations_are_finite(subject: Subject) -> None:
         )
 
 
-def the_same_seed_gives_the_same_evaluation(subject: Subject) -> None:
+def same_seed_gives_the_same_evaluation(subject: PartUnderTest) -> None:
     """An evaluation can be had again."""
-    found = differences(subject.tried.second, subject.tried.found, exact=True)
+    found = find_differences(subject.tried.second, subject.tried.found, exact=True)
     require(
         not found,
         f"the same genomes and seeds are evaluated differently the second time: {'; '.join(found)}",
@@ -129,11 +134,11 @@ def the_same_seed_gives_the_same_evaluation(subject: Subject) -> None:
     )
 
 
-def a_batch_is_evaluated_as_one_after_another(subject: Subject) -> None:
+def evaluations_do_not_depend_on_the_batch(subject: PartUnderTest) -> None:
     """A result does not depend on who else is in the batch."""
     for lanes in (slice(0, 1), slice(3, 5)):
         expected = tf.nest.map_structure(lambda x, at=lanes: x[at], subject.tried.found)
-        found = differences(subject.tried.again(lanes), expected)
+        found = find_differences(subject.tried.again(lanes), expected)
         require(
             not found,
             f"genomes are evaluated differently alone and among others: {'; '.join(found)}",
@@ -141,7 +146,7 @@ def a_batch_is_evaluated_as_one_after_another(subject: Subject) -> None:
         )
 
 
-def fitness_and_solved_are_consistent(subject: Subject) -> None:
+def fitness_and_solved_are_consistent(subject: PartUnderTest) -> None:
     """Whoever solves the task has a finite fitness; a broken genome has none, solves nothing and harms nobody."""
     own = subject.tried.genomes.numpy()
     own[NAN], own[INFINITE] = np.nan, np.inf
@@ -172,7 +177,7 @@ def fitness_and_solved_are_consistent(subject: Subject) -> None:
     )
 
 
-def genomes_do_not_all_fare_alike(subject: Subject) -> None:
+def fitness_distinguishes_genomes(subject: PartUnderTest) -> None:
     """Fitness tells genomes apart."""
     fitness = np.asarray(subject.tried.found.fitness)
     require(
@@ -182,7 +187,7 @@ def genomes_do_not_all_fare_alike(subject: Subject) -> None:
     )
 
 
-def experience_can_be_observed_again(subject: Subject) -> None:
+def experience_converts_to_network_inputs(subject: PartUnderTest) -> None:
     """What was kept becomes inputs of the network, in compiled code, too."""
     network, found = subject.network, subject.tried.found
     kept = tf.nest.map_structure(tf.convert_to_tensor, found.experience)
@@ -203,7 +208,7 @@ def experience_can_be_observed_again(subject: Subject) -> None:
         )
         require(np.isfinite(leaf).all(), "observe returns numbers that are not finite", "keep only what was seen")
     again = tf.function(lambda: dense(subject.part.observe(kept))).get_concrete_function()()
-    different = differences(again, dense(observed))
+    different = find_differences(again, dense(observed))
     require(not different, f"observed twice it differs: {'; '.join(different)}", "let observe be a pure function")
     rows = network.rows(subject.tried.genomes, observed)
     require(
@@ -213,13 +218,15 @@ def experience_can_be_observed_again(subject: Subject) -> None:
     )
 
 
-def no_global_randomness_is_touched(subject: Subject) -> None:
+def uses_no_global_random_state(subject: PartUnderTest) -> None:
     """Randomness comes from the seed alone."""
-    require_none(subject.tried.used)
+    require_no_global_generators(subject.tried.used)
 
 
-def pickles_and_does_the_same(subject: Subject) -> None:
+def behaves_the_same_after_pickling(subject: PartUnderTest) -> None:
     """In another process it evaluates the same."""
     lanes = slice(0, 2)
-    found = differences(subject.tried.again(lanes, part=arrived(subject.part)), subject.tried.again(lanes), exact=True)
+    found = find_differences(
+        subject.tried.again(lanes, part=require_pickle_round_trip(subject.part)), subject.tried.again(lanes), exact=True
+    )
     require(not found, f"pickled, it evaluates differently: {'; '.join(found)}", "let the options be all there is")

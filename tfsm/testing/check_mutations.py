@@ -13,8 +13,14 @@ from tfsm.interfaces import Child, Tensor
 from tfsm.kernels.random import root_seed
 from tfsm.models.genome import sections
 from tfsm.models.network import Network, network_of
-from tfsm.testing.check_common import arrived, differences, require_none, twice, used_by
-from tfsm.testing.suite import Subject, require
+from tfsm.testing.check_common import (
+    find_differences,
+    global_generators_used,
+    require_no_global_generators,
+    require_pickle_round_trip,
+    run_twice,
+)
+from tfsm.testing.suite import PartUnderTest, require
 
 LARGE: Final = 100_000
 PICTURES: Final = 5
@@ -73,7 +79,7 @@ INTENSITY = 0.05
 _SEED_ADVICE = "draw all randomness from the seed argument, and use no state: the same arguments, the same child"
 
 
-def zero_intensity_gives_the_parent(subject: Subject) -> None:
+def zero_intensity_returns_the_parent(subject: PartUnderTest) -> None:
     """Without intensity nothing changes."""
     network = Network(plain_model())
     changed = np.abs(children(subject, network, intensity=0.0).genome - genomes(network, LANES)).max()
@@ -84,14 +90,14 @@ def zero_intensity_gives_the_parent(subject: Subject) -> None:
     )
 
 
-def the_same_seed_gives_the_same_child(subject: Subject) -> None:
+def same_seed_gives_the_same_child(subject: PartUnderTest) -> None:
     """A child can be had again."""
     network = Network(plain_model())
-    found = differences(*twice(lambda: children(subject, network)), exact=True)
+    found = find_differences(*run_twice(lambda: children(subject, network)), exact=True)
     require(not found, f"the same seed gives two different children: {'; '.join(found)}", _SEED_ADVICE)
 
 
-def other_seeds_give_other_children(subject: Subject) -> None:
+def different_seeds_give_different_children(subject: PartUnderTest) -> None:
     """A parent has many children."""
     network = Network(plain_model())
     parents = genomes(network, LANES).numpy()
@@ -109,13 +115,13 @@ def other_seeds_give_other_children(subject: Subject) -> None:
     )
 
 
-def a_batch_is_mutated_as_one_after_another(subject: Subject) -> None:
+def children_do_not_depend_on_the_batch(subject: PartUnderTest) -> None:
     """A child does not depend on who else is in the batch."""
     network = Network(plain_model())
     together = children(subject, network)
     for lane in range(LANES):
         alone = children(subject, network, lanes=slice(lane, lane + 1))
-        found = differences(alone, tf.nest.map_structure(lambda x, at=lane: x[at : at + 1], together))
+        found = find_differences(alone, tf.nest.map_structure(lambda x, at=lane: x[at : at + 1], together))
         require(
             not found,
             f"a child differs alone and among others: {'; '.join(found)}",
@@ -124,7 +130,7 @@ def a_batch_is_mutated_as_one_after_another(subject: Subject) -> None:
         )
 
 
-def children_are_finite_and_like_their_parents(subject: Subject) -> None:
+def children_are_finite_with_the_parent_shape(subject: PartUnderTest) -> None:
     """Children have their parents' shape and type, weights that are numbers, and one diagnostic each."""
     network = Network(plain_model())
     for intensity in (1e-6, INTENSITY, 10.0):
@@ -148,7 +154,7 @@ def children_are_finite_and_like_their_parents(subject: Subject) -> None:
             )
 
 
-def dull_experience_leaves_children_finite(subject: Subject) -> None:
+def children_are_finite_for_degenerate_experience(subject: PartUnderTest) -> None:
     """Parents that saw nothing, one thing or huge things have children, too."""
     network = Network(plain_model())
     cases = {"nothing but zeros": tf.zeros([LANES, 1, INPUTS]), "huge numbers": tf.fill([LANES, 4, INPUTS], 1e4)}
@@ -161,21 +167,23 @@ def dull_experience_leaves_children_finite(subject: Subject) -> None:
         )
 
 
-def no_global_randomness_is_touched(subject: Subject) -> None:
+def uses_no_global_random_state(subject: PartUnderTest) -> None:
     """Randomness comes from the seed alone."""
     network = Network(plain_model())
-    require_none(used_by(lambda: children(subject, network)))
+    require_no_global_generators(global_generators_used(lambda: children(subject, network)))
 
 
-def pickles_and_does_the_same(subject: Subject) -> None:
+def behaves_the_same_after_pickling(subject: PartUnderTest) -> None:
     """In another process it makes the same children."""
     network = Network(plain_model())
-    found = differences(children(subject, network), children(subject, network, part=arrived(subject.part)), exact=True)
+    found = find_differences(
+        children(subject, network), children(subject, network, part=require_pickle_round_trip(subject.part)), exact=True
+    )
     require(not found, f"pickled, it makes other children: {'; '.join(found)}", "let the options be all there is")
 
 
 def children(
-    subject: Subject,
+    subject: PartUnderTest,
     network: Network,
     *,
     part: Any = None,
@@ -191,7 +199,7 @@ def children(
     return call(part or subject.part, network, parents, inputs, strength, seeds(LANES, first)[lanes])
 
 
-def family(part: Any, network: Network, intensity: float, count: int) -> tuple[np.ndarray, np.ndarray]:
+def make_siblings(part: Any, network: Network, intensity: float, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a parent `[P]`, and so many children of it `[count, P]`."""
     parent = genomes(network, 1)
     strength = tf.constant(intensity, network.dtype)
@@ -218,7 +226,7 @@ def _each(tensor: Tensor) -> list[int]:
 SHARE = 0.001
 
 
-def only_trainable_weights_change(subject: Subject) -> None:
+def only_trainable_weights_change(subject: PartUnderTest) -> None:
     """Layers that do not learn stay as they are, and the parent's model itself is left alone."""
     model = partly_frozen_model()
     network = Network(model)
@@ -238,7 +246,7 @@ def only_trainable_weights_change(subject: Subject) -> None:
         )
 
 
-def layers_with_a_smaller_share_change_less(subject: Subject) -> None:
+def layer_shares_are_respected(subject: PartUnderTest) -> None:
     """`--layers` is heeded; an operator that recombines takes weights as they are."""
     if recombines(subject.part):
         return
@@ -250,7 +258,7 @@ def layers_with_a_smaller_share_change_less(subject: Subject) -> None:
     )
 
 
-def can_be_traced(subject: Subject) -> None:
+def can_be_compiled(subject: PartUnderTest) -> None:
     """TensorFlow can compile it once for all intensities."""
     network = Network(plain_model())
     parents, own = genomes(network, LANES), seeds(LANES)
@@ -270,7 +278,7 @@ def can_be_traced(subject: Subject) -> None:
         )
 
 
-def _first_to_last(subject: Subject, layers: tuple[str, ...]) -> float:
+def _first_to_last(subject: PartUnderTest, layers: tuple[str, ...]) -> float:
     """Return how much the first layer's weights change, compared with the last one's."""
     network = network_of(plain_model(), layers)
     change = np.abs(children(subject, network).genome.numpy() - genomes(network, LANES).numpy()).mean(axis=0)

@@ -15,13 +15,13 @@ import numpy as np
 from tfsm.errors import TfsmError
 from tfsm.evolution.observers import EVENTS, Experiment, Observer, Progress, RunResult, Snapshot, Status
 from tfsm.models.genome import Section
-from tfsm.testing.check_common import require_none, sent, watched
-from tfsm.testing.suite import Failed, Subject, require
+from tfsm.testing.check_common import pickle_round_trip, require_no_global_generators, watch_global_generators
+from tfsm.testing.suite import CheckFailure, PartUnderTest, require
 
 STATUSES: Final[tuple[Status, ...]] = ("finished", "interrupted", "failed")
 
 
-def history(directory: Path | None, status: Status = "finished") -> list[tuple[str, tuple[Any, ...]]]:
+def example_events(directory: Path | None, status: Status = "finished") -> list[tuple[str, tuple[Any, ...]]]:
     """Return the events of an experiment, each with what is told."""
     genome = np.array([0.5, -1.0, 2.0], np.float32)
     line = {
@@ -51,13 +51,13 @@ def history(directory: Path | None, status: Status = "finished") -> list[tuple[s
     ]
 
 
-def tell(observer: Any, event: str, arguments: tuple[Any, ...]) -> None:
+def notify(observer: Any, event: str, arguments: tuple[Any, ...]) -> None:
     """Tell an observer of an event, if it has a method for that."""
     if hasattr(observer, event):
         getattr(observer, event)(*arguments)
 
 
-def hears_what_is_told(subject: Subject) -> None:
+def event_methods_have_the_right_signature(subject: PartUnderTest) -> None:
     """Its methods take what is told."""
     for event in EVENTS:
         method = getattr(subject.part, event, None)
@@ -67,63 +67,63 @@ def hears_what_is_told(subject: Subject) -> None:
         try:
             inspect.signature(method).bind(*told)
         except TypeError as error:
-            raise Failed(
+            raise CheckFailure(
                 f"{subject.title}.{event} cannot be called with {', '.join(told)}: {error}",
                 f"write def {event}(self, {', '.join(told)})",
             ) from error
 
 
-def stands_a_whole_experiment(subject: Subject) -> None:
+def handles_a_complete_experiment(subject: PartUnderTest) -> None:
     """It hears everything there is, however it ends, with numbers that are not known."""
     for status in STATUSES:
         with _directory() as directory:
             observer = subject.made()
-            for event, arguments in history(directory, status):
+            for event, arguments in example_events(directory, status):
                 try:
-                    tell(observer, event, arguments)
+                    notify(observer, event, arguments)
                 # Whatever an observer raises.
                 except Exception as error:
-                    raise Failed(
+                    raise CheckFailure(
                         f"{event} raises {type(error).__name__}: {error}",
                         "expect None where a number is not known, numbers that are not finite, and runs side by side",
                     ) from error
 
 
-def stands_an_experiment_that_ends_at_once(subject: Subject) -> None:
+def handles_an_experiment_that_ends_immediately(subject: PartUnderTest) -> None:
     """It may hear of a start and an end with nothing in between."""
     with _directory() as directory:
         observer = subject.made()
-        for event, arguments in history(directory, "failed"):
+        for event, arguments in example_events(directory, "failed"):
             if event in ("started", "ended"):
-                tell(observer, event, arguments)
+                notify(observer, event, arguments)
 
 
-def stands_an_experiment_without_a_directory(subject: Subject) -> None:
+def handles_an_experiment_without_a_directory(subject: PartUnderTest) -> None:
     """Where nothing is kept, it does without a directory or says that it cannot."""
     observer = subject.made()
     try:
-        for event, arguments in history(None):
-            tell(observer, event, arguments)
+        for event, arguments in example_events(None):
+            notify(observer, event, arguments)
     except TfsmError:
         return
     # Whatever an observer raises.
     except Exception as error:
-        raise Failed(
+        raise CheckFailure(
             f"without a run directory it raises {type(error).__name__}: {error}",
             "experiment.directory is None where nothing is kept: raise a tfsm.TfsmError that says what is needed",
         ) from error
 
 
-def two_experiments_do_not_mix(subject: Subject) -> None:
+def concurrent_experiments_do_not_interfere(subject: PartUnderTest) -> None:
     """Two of them at once each keep to their own run directory."""
     with _directory() as root:
         folders = [root / name for name in ("one", "two")]
         for folder in folders:
             folder.mkdir()
         observers = [subject.made() for _ in folders]
-        for steps in zip(*(history(folder) for folder in folders), strict=True):
+        for steps in zip(*(example_events(folder) for folder in folders), strict=True):
             for observer, (event, arguments) in zip(observers, steps, strict=True):
-                tell(observer, event, arguments)
+                notify(observer, event, arguments)
         used = {path.parent for path in root.glob("*/*")}
         require(
             used in (set(), set(folders)) and {path.name for path in root.iterdir()} == {"one", "two"},
@@ -132,13 +132,13 @@ def two_experiments_do_not_mix(subject: Subject) -> None:
         )
 
 
-def what_it_is_given_stays_as_it_is(subject: Subject) -> None:
+def does_not_modify_its_arguments(subject: PartUnderTest) -> None:
     """Others are told the same, so that nobody may change it."""
     with _directory() as directory:
-        observer, told = subject.made(), history(directory)
+        observer, told = subject.made(), example_events(directory)
         before = copy.deepcopy(told)
         for (event, arguments), (_, kept) in zip(told, before, strict=True):
-            tell(observer, event, arguments)
+            notify(observer, event, arguments)
             require(
                 _same(arguments, kept),
                 f"{event} changes what it is given",
@@ -146,21 +146,21 @@ def what_it_is_given_stays_as_it_is(subject: Subject) -> None:
             )
 
 
-def no_global_randomness_is_touched(subject: Subject) -> None:
+def uses_no_global_random_state(subject: PartUnderTest) -> None:
     """A run is the same whether it is watched or not."""
-    with _directory() as directory, watched() as used:
+    with _directory() as directory, watch_global_generators() as used:
         observer = subject.made()
-        for event, arguments in history(directory):
-            tell(observer, event, arguments)
-    require_none(used)
+        for event, arguments in example_events(directory):
+            notify(observer, event, arguments)
+    require_no_global_generators(used)
 
 
-def pickles_before_it_starts(subject: Subject) -> None:
+def can_be_pickled_before_the_start(subject: PartUnderTest) -> None:
     """It can be sent to where the runs are, and hears them there."""
     with _directory() as directory:
-        observer = sent(subject.made())
-        for event, arguments in history(directory):
-            tell(observer, event, arguments)
+        observer = pickle_round_trip(subject.made())
+        for event, arguments in example_events(directory):
+            notify(observer, event, arguments)
 
 
 @contextmanager

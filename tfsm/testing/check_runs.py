@@ -19,14 +19,14 @@ from tfsm.runs.observers import one_line
 from tfsm.runs.result import Result
 from tfsm.runs.runner import run_experiment
 from tfsm.settings import resolve
-from tfsm.testing.check_common import differences
+from tfsm.testing.check_common import find_differences
 from tfsm.testing.check_mutations import ANSWERS, INPUTS, plain_model
-from tfsm.testing.check_selections import population_of
-from tfsm.testing.suite import Failed, Subject, require
+from tfsm.testing.check_selections import population_size
+from tfsm.testing.suite import CheckFailure, PartUnderTest, require
 
 
 @dataclass(frozen=True, kw_only=True)
-class Questions:
+class StubDomain:
     """Answer two random questions with a half; every individual sees questions of its own."""
 
     behavior_bounds: ClassVar[tuple[tuple[float, float], ...]] = ((0.0, 1.0),) * 2 * ANSWERS
@@ -49,7 +49,7 @@ class Questions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Noise:
+class StubMutation:
     """Add noise."""
 
     def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ class Noise:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Anybody:
+class StubSelection:
     """Let anybody breed, and put the child in the place of the worst."""
 
     def choose(self, fitness: Tensor, seed: Tensor) -> Choice:
@@ -75,7 +75,7 @@ RUNS = 3
 CHILDREN = 8
 
 
-class Heard:
+class MetricsRecorder:
     """Keeps the metrics."""
 
     def __init__(self) -> None:
@@ -86,25 +86,27 @@ class Heard:
         self.metrics += metrics
 
 
-def evolves_in_lock_step(subject: Subject) -> None:
+def runs_are_identical_alone_and_in_lock_step(subject: PartUnderTest) -> None:
     """A run is the same alone and among others, bit by bit."""
-    together, heard = _evolved(subject, RUNS)
-    alone, heard_alone = _evolved(subject, 1)
+    together, heard = _evolve(subject, RUNS)
+    alone, heard_alone = _evolve(subject, 1)
     for mine, theirs in zip(alone.runs, together.runs, strict=True):
-        found = differences(mine.champion, theirs.champion, exact=True)
+        found = find_differences(mine.champion, theirs.champion, exact=True)
         require(
-            not found and mine.summary() == theirs.summary() and _of(mine.run, heard_alone) == _of(mine.run, heard),
+            not found
+            and mine.summary() == theirs.summary()
+            and _metrics_of(mine.run, heard_alone) == _metrics_of(mine.run, heard),
             f"run {mine.run} of {RUNS} is another run alone than among others {'; '.join(found)}".strip(),
             "let results depend on one individual and its seed alone: no state from call to call, nothing shared along "
             "the first axis, and no numbers that only nearly agree between batches of different sizes",
         )
 
 
-def changes_no_run(subject: Subject) -> None:
+def does_not_affect_the_run(subject: PartUnderTest) -> None:
     """A run is the same whether it is watched or not, and the observer stands it."""
     warnings: list[str] = []
-    plain, heard = _evolved(subject, RUNS, watched=False)
-    seen, heard_seen = _evolved(subject, RUNS, warn=warnings.append)
+    plain, heard = _evolve(subject, RUNS, watched=False)
+    seen, heard_seen = _evolve(subject, RUNS, warn=warnings.append)
     require(
         heard.metrics == heard_seen.metrics and [r.summary() for r in plain.runs] == [r.summary() for r in seen.runs],
         "a run that it watches is another run",
@@ -117,16 +119,23 @@ def changes_no_run(subject: Subject) -> None:
     )
 
 
-def _evolved(subject: Subject, width: int, *, watched: bool = True, warn: Any = None) -> tuple[Result, Heard]:
+def _evolve(
+    subject: PartUnderTest, width: int, *, watched: bool = True, warn: Any = None
+) -> tuple[Result, MetricsRecorder]:
     """Evolve the part together with stand-ins for the others, so many runs at a time."""
     none: dict[str, Any] = {f"{kind}s": Parts(kind) for kind in KINDS}
     plugins = Plugins(infos=(), **none)
     names: dict[str, str] = {}
-    parts = {"domain": Questions(), "mutation": Noise(), "selection": Anybody(), subject.kind: subject.part}
+    parts = {
+        "domain": StubDomain(),
+        "mutation": StubMutation(),
+        "selection": StubSelection(),
+        subject.kind: subject.part,
+    }
     for kind in KINDS:
         if kind in parts and kind != "observer":
             plugins, names[kind] = plugins.with_part(kind, parts[kind])
-    population = population_of(parts["selection"])
+    population = population_size(parts["selection"])
     overrides = {
         "intensity": 0.1,
         "selection": names["selection"],
@@ -136,7 +145,7 @@ def _evolved(subject: Subject, width: int, *, watched: bool = True, warn: Any = 
         "log_every": CHILDREN // 2,
         "engine": {"width": width},
     }
-    heard = Heard()
+    heard = MetricsRecorder()
     observers: list[Any] = [heard, subject.made()] if subject.kind == "observer" and watched else [heard]
     # From the root: whatever settings the author's own folder has are for his runs.
     root = Path(Path.cwd().anchor)
@@ -155,11 +164,13 @@ def _evolved(subject: Subject, width: int, *, watched: bool = True, warn: Any = 
             )
         # Whatever the part raises while it is traced or run.
         except Exception as error:
-            raise Failed(f"a run of it fails: {one_line(error)}", "mend what the other checks say first") from error
+            raise CheckFailure(
+                f"a run of it fails: {one_line(error)}", "mend what the other checks say first"
+            ) from error
     return result, heard
 
 
-def _of(run: int, heard: Heard) -> list[dict[str, Any]]:
+def _metrics_of(run: int, heard: MetricsRecorder) -> list[dict[str, Any]]:
     """Return a run's metrics, without those that are measured beside the run: rounding may differ in these."""
     beside = ("divergence", "divergence_quantiles", "sensitivity")
     lines = [line for line in heard.metrics if line["run"] == run]

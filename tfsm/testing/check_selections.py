@@ -11,9 +11,15 @@ import tensorflow as tf
 from tfsm.evolution.variation import chosen
 from tfsm.interfaces import Admission, Candidate, Choice, Population, SelectionContext, StatefulSelection, Tensor
 from tfsm.kernels.random import fold, uniform
-from tfsm.testing.check_common import arrived, differences, require_none, twice, used_by
+from tfsm.testing.check_common import (
+    find_differences,
+    global_generators_used,
+    require_no_global_generators,
+    require_pickle_round_trip,
+    run_twice,
+)
 from tfsm.testing.check_mutations import seeds
-from tfsm.testing.suite import Subject, require
+from tfsm.testing.suite import PartUnderTest, require
 
 BEHAVIOR, CASES = 2, 3
 
@@ -29,13 +35,13 @@ def choose(part: Any, fitness: Tensor, seed: Tensor) -> Choice:
 def admit(part: StatefulSelection, fitness: Tensor, seed: Tensor) -> tuple[Admission, Population]:
     """Offer one more individual to each population, and return what is said of it, and the populations."""
     population = _population(part, fitness, seed)
-    newcomer = Candidate(
+    candidate = Candidate(
         fitness=uniform(fold(seed, 3), 1)[:, 0],
         behavior=uniform(fold(seed, 4), BEHAVIOR),
         cases=uniform(fold(seed, 5), CASES),
         slot=choose(part, fitness, seed).replaced,
     )
-    return part.admit(population, newcomer, seed), population
+    return part.admit(population, candidate, seed), population
 
 
 def _population(part: StatefulSelection, fitness: Tensor, seed: Tensor) -> Population:
@@ -45,25 +51,23 @@ def _population(part: StatefulSelection, fitness: Tensor, seed: Tensor) -> Popul
         kept = number if what in part.needs else 0
         return tf.reshape(uniform(fold(seed, word), kept * size), [lanes, kept, size])
 
-    surroundings = SelectionContext("a made-up domain", number, BEHAVIOR, CASES, ((0.0, 1.0),) * BEHAVIOR)
-    memory = tf.nest.map_structure(
-        lambda x: tf.repeat(tf.convert_to_tensor(x)[None], lanes, axis=0), part.memory(surroundings)
-    )
-    return Population(fitness, drawn("behavior", 1, BEHAVIOR), drawn("cases", 2, CASES), memory)
+    context = SelectionContext("a made-up domain", number, BEHAVIOR, CASES, ((0.0, 1.0),) * BEHAVIOR)
+    state = tf.nest.map_structure(lambda x: tf.repeat(tf.convert_to_tensor(x)[None], lanes, axis=0), part.init(context))
+    return Population(fitness, drawn("behavior", 1, BEHAVIOR), drawn("cases", 2, CASES), state)
 
 
 LANES = 50
 POPULATION = 30
 
 
-def choices_are_individuals(subject: Subject) -> None:
+def choices_are_valid_indices(subject: PartUnderTest) -> None:
     """Parent and replaced are indices into the population."""
     _are_individuals(subject, fitness_for(subject), "")
 
 
-def the_same_seed_gives_the_same_choice(subject: Subject) -> None:
+def same_seed_gives_the_same_choice(subject: PartUnderTest) -> None:
     """A choice can be had again."""
-    found = differences(*twice(lambda: choices(subject)), exact=True)
+    found = find_differences(*run_twice(lambda: choices(subject)), exact=True)
     require(
         not found,
         f"the same seed gives two different choices: {'; '.join(found)}",
@@ -71,12 +75,12 @@ def the_same_seed_gives_the_same_choice(subject: Subject) -> None:
     )
 
 
-def a_batch_is_chosen_from_as_one_after_another(subject: Subject) -> None:
+def choices_do_not_depend_on_the_batch(subject: PartUnderTest) -> None:
     """A choice does not depend on other populations."""
     fitness, together = fitness_for(subject), choices(subject)
     for lane in range(3):
         own = slice(lane, lane + 1)
-        found = differences(choices(subject, fitness, lanes=own), Choice(*(index[own] for index in together)))
+        found = find_differences(choices(subject, fitness, lanes=own), Choice(*(index[own] for index in together)))
         require(
             not found,
             "a population is chosen from differently alone and among others",
@@ -84,7 +88,7 @@ def a_batch_is_chosen_from_as_one_after_another(subject: Subject) -> None:
         )
 
 
-def broken_individuals_are_no_trouble(subject: Subject) -> None:
+def handles_broken_individuals(subject: PartUnderTest) -> None:
     """Populations with broken individuals, of which all but one may be, can be chosen from."""
     fitness = fitness_for(subject).numpy()
     fitness[:, : fitness.shape[1] // 2] = -np.inf
@@ -93,7 +97,7 @@ def broken_individuals_are_no_trouble(subject: Subject) -> None:
     _are_individuals(subject, tf.constant(fitness), " where some individuals have the fitness minus infinity")
 
 
-def acceptance_is_said_for_each(subject: Subject) -> None:
+def acceptance_is_elementwise(subject: PartUnderTest) -> None:
     """`accepts` works element by element, and lets a better child in; `admit` says where, and what is remembered."""
     if isinstance(subject.part, StatefulSelection):
         _are_admitted(subject)
@@ -110,11 +114,11 @@ def acceptance_is_said_for_each(subject: Subject) -> None:
         require(np.asarray(accepted)[..., 2].all(), "accepts keeps a child out that is better", advice)
 
 
-def choosing_is_compiled(subject: Subject) -> None:
+def choice_can_be_compiled(subject: PartUnderTest) -> None:
     """XLA compiles `choose`, and what is compiled chooses the same."""
     fitness, own = fitness_for(subject), seeds(LANES)
     compiled = tf.function(lambda fitness, seed: choose(subject.part, fitness, seed), jit_compile=True)
-    found = differences(compiled.get_concrete_function(fitness, own)(fitness, own), choices(subject))
+    found = find_differences(compiled.get_concrete_function(fitness, own)(fitness, own), choices(subject))
     require(
         not found,
         f"compiled, it chooses differently: {'; '.join(found)}",
@@ -122,41 +126,45 @@ def choosing_is_compiled(subject: Subject) -> None:
     )
 
 
-def no_global_randomness_is_touched(subject: Subject) -> None:
+def uses_no_global_random_state(subject: PartUnderTest) -> None:
     """Randomness comes from the seed alone."""
-    require_none(used_by(lambda: choices(subject)))
+    require_no_global_generators(global_generators_used(lambda: choices(subject)))
 
 
-def pickles_and_does_the_same(subject: Subject) -> None:
+def behaves_the_same_after_pickling(subject: PartUnderTest) -> None:
     """In another process it chooses the same."""
-    found = differences(choices(subject), choices(subject, part=arrived(subject.part)), exact=True)
+    found = find_differences(
+        choices(subject), choices(subject, part=require_pickle_round_trip(subject.part)), exact=True
+    )
     require(not found, f"pickled, it chooses differently: {'; '.join(found)}", "let the options be all there is")
 
 
-def population_of(part: Any) -> int:
+def population_size(part: Any) -> int:
     """Return a population that a scheme works with."""
     return int(getattr(part, "population", POPULATION))
 
 
-def fitness_for(subject: Subject) -> Tensor:
+def fitness_for(subject: PartUnderTest) -> Tensor:
     """Return the fitness of some populations, `[LANES, N]`."""
-    drawn = np.random.default_rng(2).standard_normal((LANES, population_of(subject.part)))
+    drawn = np.random.default_rng(2).standard_normal((LANES, population_size(subject.part)))
     return tf.constant(drawn, tf.float32)
 
 
-def choices(subject: Subject, fitness: Tensor | None = None, *, part: Any = None, lanes: slice = slice(None)) -> Choice:
+def choices(
+    subject: PartUnderTest, fitness: Tensor | None = None, *, part: Any = None, lanes: slice = slice(None)
+) -> Choice:
     """Choose in some populations, by the part itself or by another one."""
     own = fitness_for(subject) if fitness is None else fitness
     return choose(part or subject.part, own[lanes], seeds(LANES)[lanes])
 
 
-def choose_often(part: Any, fitness: Sequence[float], count: int) -> tuple[np.ndarray, np.ndarray]:
+def sample_choices(part: Any, fitness: Sequence[float], count: int) -> tuple[np.ndarray, np.ndarray]:
     """Choose in one population so many times, and return the parents and whose places their children take."""
     choice = choose(part, tf.constant([fitness] * count, tf.float32), seeds(count))
     return choice.parent.numpy(), choice.replaced.numpy()
 
 
-def _are_individuals(subject: Subject, fitness: Tensor, where: str) -> None:
+def _are_individuals(subject: PartUnderTest, fitness: Tensor, where: str) -> None:
     for name, index in zip(Choice._fields, choices(subject, fitness), strict=True):
         values = np.asarray(index)
         require(
@@ -171,19 +179,19 @@ def _are_individuals(subject: Subject, fitness: Tensor, where: str) -> None:
         )
 
 
-def _are_admitted(subject: Subject) -> None:
+def _are_admitted(subject: PartUnderTest) -> None:
     fitness = fitness_for(subject)
     found, population = admit(subject.part, fitness, seeds(LANES))
-    slot, enters = np.asarray(found.slot), np.asarray(found.enters)
+    slot, enters = np.asarray(found.slot), np.asarray(found.accepted)
     require(
         slot.shape == enters.shape == (LANES,) and enters.dtype == bool,
         f"admit returns slot {list(slot.shape)} and enters {enters.dtype} {list(enters.shape)} for {LANES} populations",
-        "return tfsm.interfaces.Admission(slot, enters, memory): a place and a bool for each population, [B]",
+        "return tfsm.interfaces.Admission(slot, enters, state): a place and a bool for each population, [B]",
     )
     require(
         slot[enters].min(initial=0) >= 0 and slot[enters].max(initial=0) < fitness.shape[1],
         f"admit returns slots from {slot.min()} to {slot.max()} of {fitness.shape[1]} individuals",
         "return indices from 0 to N - 1",
     )
-    specs = [tf.nest.map_structure(lambda x: (x.shape, x.dtype), m) for m in (population.memory, found.memory)]
-    require(specs[0] == specs[1], f"the memory was {specs[0]} and becomes {specs[1]}", "keep its shapes and types")
+    specs = [tf.nest.map_structure(lambda x: (x.shape, x.dtype), m) for m in (population.state, found.state)]
+    require(specs[0] == specs[1], f"the state was {specs[0]} and becomes {specs[1]}", "keep its shapes and types")

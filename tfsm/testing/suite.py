@@ -17,27 +17,27 @@ from tfsm.plugins import PluginInfo, Plugins
 from tfsm.plugins.hookspecs import PROJECT
 from tfsm.plugins.options import describe, validate
 from tfsm.plugins.registry import KINDS, Entry, Kind
-from tfsm.settings.sources import parse
+from tfsm.settings.sources import parse_assignments
 
 if TYPE_CHECKING:
     from tfsm.models.network import Network
     from tfsm.plugins import PluginInfo
-    from tfsm.testing.check_domains import Tried
+    from tfsm.testing.check_domains import TrialEvaluation
 
 
-Checked: TypeAlias = Literal["plugin"] | Kind
+CheckKind: TypeAlias = Literal["plugin"] | Kind
 """What there are checks for: a whole plugin, and parts of each kind."""
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class PartUnderTest:
     """A registered part with its options; what checks need of it is made when it is first needed, and kept."""
 
     entry: Entry
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def kind(self) -> Checked:
+    def kind(self) -> CheckKind:
         """What kind of part it is."""
         return self.entry.kind
 
@@ -70,15 +70,15 @@ class Subject:
         return make_network(self.part)
 
     @cached_property
-    def tried(self) -> Tried:
+    def tried(self) -> TrialEvaluation:
         """What a domain says of a few genomes, and whether it used a global generator for that."""
-        from tfsm.testing.check_domains import Tried
+        from tfsm.testing.check_domains import TrialEvaluation
 
-        return Tried(self)
+        return TrialEvaluation(self)
 
 
 @dataclass(frozen=True, eq=False)
-class PluginSubject:
+class PluginUnderTest:
     """A whole plugin, loaded or broken."""
 
     info: PluginInfo
@@ -86,7 +86,7 @@ class PluginSubject:
     """What its entry point names."""
 
     @property
-    def kind(self) -> Checked:
+    def kind(self) -> CheckKind:
         """A plugin."""
         return "plugin"
 
@@ -101,14 +101,14 @@ PREFIXES: Final = (*KINDS, "plugin", PACKAGE)
 
 
 @dataclass(frozen=True)
-class Found:
+class CheckTargets:
     """What goes by a name: parts, and whole plugins where one is meant."""
 
     parts: tuple[Entry, ...]
-    plugins: tuple[PluginSubject, ...] = ()
+    plugins: tuple[PluginUnderTest, ...] = ()
 
 
-def find(plugins: Plugins, name: str) -> Found:
+def find_targets(plugins: Plugins, name: str) -> CheckTargets:
     """Find a part by its name, a plugin by its entry point's, or all of a package by its distribution's.
 
     Args:
@@ -134,24 +134,24 @@ def find(plugins: Plugins, name: str) -> Found:
     return next(iter(meant.values()))
 
 
-def _by_prefix(plugins: Plugins, prefix: str, name: str) -> Found | None:
+def _by_prefix(plugins: Plugins, prefix: str, name: str) -> CheckTargets | None:
     for kind in KINDS:
         if prefix == kind:
             parts = plugins.parts(kind)
-            return Found((parts[name],)) if name in parts else None
+            return CheckTargets((parts[name],)) if name in parts else None
     infos = [info for info in plugins.infos if name == (info.name if prefix == "plugin" else info.distribution)]
-    return Found(tuple(_parts(plugins, infos)), tuple(map(_whole, infos))) if infos else None
+    return CheckTargets(tuple(_parts(plugins, infos)), tuple(map(_whole, infos))) if infos else None
 
 
 def _parts(plugins: Plugins, infos: Iterable[PluginInfo]) -> Iterable[Entry]:
     return (plugins.parts(kind)[name] for info in infos for kind in KINDS for name in info.registers[kind])
 
 
-def _whole(info: PluginInfo) -> PluginSubject:
+def _whole(info: PluginInfo) -> PluginUnderTest:
     """Return a plugin with its module, for which the entry point is looked up again."""
     points = [point for point in entry_points(group=PROJECT) if point.name == info.name]
     own = [point for point in points if point.dist is not None and point.dist.name == info.distribution]
-    return PluginSubject(info, (own or points)[0].module if points else info.name)
+    return PluginUnderTest(info, (own or points)[0].module if points else info.name)
 
 
 def _known(plugins: Plugins, prefix: str) -> set[str]:
@@ -161,12 +161,12 @@ def _known(plugins: Plugins, prefix: str) -> set[str]:
     return {info.name if prefix == "plugin" else info.distribution for info in plugins.infos}
 
 
-def subjects(entries: Sequence[Entry], sets: Iterable[str] = ()) -> list[Subject]:
+def parts_under_test(entries: Sequence[Entry], sets: Iterable[str] = ()) -> list[PartUnderTest]:
     """Return the parts with the options that `--set` gives."""
-    return with_options(entries, {one.key: one.value for one in parse(list(sets))}, "--set")
+    return build_parts_under_test(entries, {one.key: one.value for one in parse_assignments(list(sets))}, "--set")
 
 
-def with_options(entries: Sequence[Entry], values: Mapping[str, object], where: str) -> list[Subject]:
+def build_parts_under_test(entries: Sequence[Entry], values: Mapping[str, object], where: str) -> list[PartUnderTest]:
     """Return the parts with options by name; each must be an option of one of them at least."""
     asked = [entry.with_options() for entry in entries]
     chosen: list[dict[str, object]] = [{} for _ in asked]
@@ -186,10 +186,10 @@ def with_options(entries: Sequence[Entry], values: Mapping[str, object], where: 
             options = asked[place].options
             assert options is not None, "it has this option"
             chosen[place] |= validate(options, {name: value}, where=where)
-    return [Subject(entry, options) for entry, options in zip(asked, chosen, strict=True)]
+    return [PartUnderTest(entry, options) for entry, options in zip(asked, chosen, strict=True)]
 
 
-class Failed(AssertionError):
+class CheckFailure(AssertionError):
     """A part does not satisfy a check.
 
     Args:
@@ -205,10 +205,10 @@ class Failed(AssertionError):
 def require(condition: object, found: str, advice: str) -> None:
     """Fail unless something is so."""
     if not bool(condition):
-        raise Failed(found, advice)
+        raise CheckFailure(found, advice)
 
 
-State: TypeAlias = Literal["ok", "failed", "skipped"]
+CheckState: TypeAlias = Literal["ok", "failed", "skipped"]
 
 
 _OTHERS: Final = frozenset({"tensorflow", "keras", "numpy", "tfsm"})
@@ -219,7 +219,7 @@ _OTHERS: Final = frozenset({"tensorflow", "keras", "numpy", "tfsm"})
 class Check:
     """One thing that must be so; known by name, imported when it is run."""
 
-    kind: Checked
+    kind: CheckKind
     target: str
 
     @property
@@ -227,114 +227,115 @@ class Check:
         """What must be so, in words."""
         return self.target.partition(":")[2].replace("_", " ")
 
-    def __call__(self, subject: Subject | PluginSubject) -> None:
+    def __call__(self, subject: PartUnderTest | PluginUnderTest) -> None:
         """Raise `Failed` where it is not so."""
         module, _, function = self.target.partition(":")
         getattr(importlib.import_module(f"tfsm.testing.{module}"), function)(subject)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckResult:
     """What came of one check."""
 
     subject: str
     check: str
-    state: State
+    state: CheckState
     found: str = ""
     advice: str = ""
 
 
-def _listed(kind: Checked, **modules: str) -> tuple[Check, ...]:
+def _listed(kind: CheckKind, **modules: str) -> tuple[Check, ...]:
     return tuple(Check(kind, f"{module}:{name}") for module, names in modules.items() for name in names.split())
 
 
-_MAKING: Final = "can_be_made"
-_COMMON: Final = "is_described registered_options_are_its_own wrong_options_are_refused"
-_VALUE: Final = "is_a_frozen_value"
+_COMMON: Final = "can_be_built is_documented registered_options_match_the_class invalid_options_are_rejected"
+_FROZEN: Final = f"{_COMMON} is_a_frozen_dataclass"
 
-CHECKS: Final[Mapping[Checked, tuple[Check, ...]]] = MappingProxyType(
+CHECKS: Final[Mapping[CheckKind, tuple[Check, ...]]] = MappingProxyType(
     {
-        "plugin": _listed("plugin", whole="loads says_its_version_of_the_interface imports_no_tensorflow_to_be_listed"),
+        "plugin": _listed(
+            "plugin",
+            check_common="""
+                loads_and_registers_parts
+                declares_the_interface_version
+                registers_without_importing_tensorflow
+            """,
+        ),
         "mutation": _listed(
             "mutation",
-            making=_MAKING,
-            options=_COMMON,
-            values=_VALUE,
-            mutations="""
-                zero_intensity_gives_the_parent
-                the_same_seed_gives_the_same_child
-                other_seeds_give_other_children
-                a_batch_is_mutated_as_one_after_another
-                children_are_finite_and_like_their_parents
-                dull_experience_leaves_children_finite
-                no_global_randomness_is_touched
-                pickles_and_does_the_same
+            check_common=_FROZEN,
+            check_mutations="""
+                zero_intensity_returns_the_parent
+                same_seed_gives_the_same_child
+                different_seeds_give_different_children
+                children_do_not_depend_on_the_batch
+                children_are_finite_with_the_parent_shape
+                children_are_finite_for_degenerate_experience
+                uses_no_global_random_state
+                behaves_the_same_after_pickling
+                only_trainable_weights_change
+                layer_shares_are_respected
+                can_be_compiled
             """,
-            mutating_models="only_trainable_weights_change layers_with_a_smaller_share_change_less can_be_traced",
-            lock_step="evolves_in_lock_step",
+            check_runs="runs_are_identical_alone_and_in_lock_step",
         ),
         "domain": _listed(
             "domain",
-            making=_MAKING,
-            options=_COMMON,
-            values=_VALUE,
-            domains="""
-                its_network_is_built_anew_each_time
-                evaluations_have_the_declared_shapes
+            check_common=_FROZEN,
+            check_domains="""
+                network_returns_a_new_built_model
+                evaluation_shapes_are_correct
                 evaluations_are_finite
-                the_same_seed_gives_the_same_evaluation
-                a_batch_is_evaluated_as_one_after_another
+                same_seed_gives_the_same_evaluation
+                evaluations_do_not_depend_on_the_batch
                 fitness_and_solved_are_consistent
-                genomes_do_not_all_fare_alike
-                experience_can_be_observed_again
-                no_global_randomness_is_touched
-                pickles_and_does_the_same
+                fitness_distinguishes_genomes
+                experience_converts_to_network_inputs
+                uses_no_global_random_state
+                behaves_the_same_after_pickling
             """,
-            lock_step="evolves_in_lock_step",
+            check_runs="runs_are_identical_alone_and_in_lock_step",
         ),
         "selection": _listed(
             "selection",
-            making=_MAKING,
-            options=_COMMON,
-            values=_VALUE,
-            selections="""
-                choices_are_individuals
-                the_same_seed_gives_the_same_choice
-                a_batch_is_chosen_from_as_one_after_another
-                broken_individuals_are_no_trouble
-                acceptance_is_said_for_each
-                choosing_is_compiled
-                no_global_randomness_is_touched
-                pickles_and_does_the_same
+            check_common=_FROZEN,
+            check_selections="""
+                choices_are_valid_indices
+                same_seed_gives_the_same_choice
+                choices_do_not_depend_on_the_batch
+                handles_broken_individuals
+                acceptance_is_elementwise
+                choice_can_be_compiled
+                uses_no_global_random_state
+                behaves_the_same_after_pickling
             """,
-            lock_step="evolves_in_lock_step",
+            check_runs="runs_are_identical_alone_and_in_lock_step",
         ),
         "observer": _listed(
             "observer",
-            making=_MAKING,
-            options=_COMMON,
-            observers="""
-                hears_what_is_told
-                stands_a_whole_experiment
-                stands_an_experiment_that_ends_at_once
-                stands_an_experiment_without_a_directory
-                two_experiments_do_not_mix
-                what_it_is_given_stays_as_it_is
-                no_global_randomness_is_touched
-                pickles_before_it_starts
+            check_common=_COMMON,
+            check_observers="""
+                event_methods_have_the_right_signature
+                handles_a_complete_experiment
+                handles_an_experiment_that_ends_immediately
+                handles_an_experiment_without_a_directory
+                concurrent_experiments_do_not_interfere
+                does_not_modify_its_arguments
+                uses_no_global_random_state
+                can_be_pickled_before_the_start
             """,
-            lock_step="changes_no_run",
+            check_runs="does_not_affect_the_run",
         ),
     }
 )
 
 
-def checks_for(kind: Checked) -> tuple[Check, ...]:
+def checks_for(kind: CheckKind) -> tuple[Check, ...]:
     """Return the checks for a whole plugin, or for a kind of part."""
     return CHECKS[kind]
 
 
-def outcomes(subject: Subject | PluginSubject, checks: Sequence[Check] = ()) -> Iterator[Outcome]:
+def run_checks(subject: PartUnderTest | PluginUnderTest, checks: Sequence[Check] = ()) -> Iterator[CheckResult]:
     """Run checks, all that there are for its kind unless some are named.
 
     The first is whether there is something to check at all, and decides about the others.
@@ -346,10 +347,10 @@ def outcomes(subject: Subject | PluginSubject, checks: Sequence[Check] = ()) -> 
         if outcome.state == "ok":
             yield _outcome(check, subject)
         else:
-            yield Outcome(subject.name, check.name, "skipped", f"not so: {first.name}")
+            yield CheckResult(subject.name, check.name, "skipped", f"not so: {first.name}")
 
 
-def check(part: object, kind: Kind) -> list[Outcome]:
+def check(part: object, kind: Kind) -> list[CheckResult]:
     """Check a part that no plugin registers yet.
 
     >>> from tfsm.testing import check
@@ -357,16 +358,16 @@ def check(part: object, kind: Kind) -> list[Outcome]:
     >>> check(Deaf(), "observer")[0].state
     'failed'
     """
-    return list(outcomes(Subject(Entry.ready_made(kind, part))))
+    return list(run_checks(PartUnderTest(Entry.from_instance(kind, part))))
 
 
-def _outcome(check: Check, subject: Subject | PluginSubject) -> Outcome:
-    def said(state: State, found: str = "", advice: str = "") -> Outcome:
-        return Outcome(subject.name, check.name, state, found, advice)
+def _outcome(check: Check, subject: PartUnderTest | PluginUnderTest) -> CheckResult:
+    def said(state: CheckState, found: str = "", advice: str = "") -> CheckResult:
+        return CheckResult(subject.name, check.name, state, found, advice)
 
     try:
         check(subject)
-    except Failed as failure:
+    except CheckFailure as failure:
         return said("failed", failure.found, failure.advice)
     except TfsmError as error:
         return said("failed", str(error), "mend what the message says")

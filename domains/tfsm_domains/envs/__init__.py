@@ -9,7 +9,7 @@ from tfsm.utils.optional import optional
 NAMESPACE: Final = "tfsm"
 
 
-class Entry(NamedTuple):
+class EnvEntry(NamedTuple):
     """What Gymnasium is told of an environment before anything of it is imported: numbers of the default maze."""
 
     module: str
@@ -19,9 +19,9 @@ class Entry(NamedTuple):
 
 
 ENTRIES: Final = {
-    "HardMaze": Entry("hard_maze", 134, 451.0),
-    "TopdownMaze": Entry("topdown_maze", 40, 32.0),
-    "FirstPersonMaze": Entry("first_person_maze", 100, 32.0),
+    "HardMaze": EnvEntry("hard_maze", 134, 451.0),
+    "TopdownMaze": EnvEntry("topdown_maze", 40, 32.0),
+    "FirstPersonMaze": EnvEntry("first_person_maze", 100, 32.0),
 }
 
 

@@ -48,7 +48,7 @@ class GymOptions:
     ] = "sync"
 
 
-tfsm_hooks = 1
+tfsm_hooks = 2
 
 
 @hookimpl

@@ -21,7 +21,7 @@ class HardMazeOptions:
     remembered: Annotated[int, Ge(1), Doc("sensor readings kept of a roll-out for the operators to look at")] = 100
 
 
-tfsm_hooks = 1
+tfsm_hooks = 2
 
 
 @hookimpl

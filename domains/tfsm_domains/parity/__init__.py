@@ -22,7 +22,7 @@ class ParityOptions:
     layers: Annotated[int, Ge(1), Doc("recurrent layers")] = 2
 
 
-tfsm_hooks = 1
+tfsm_hooks = 2
 
 
 @hookimpl

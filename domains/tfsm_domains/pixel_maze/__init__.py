@@ -47,7 +47,7 @@ class FirstPersonOptions(PixelMazeOptions):
     hold: Annotated[int, Ge(1), Doc("frames that each action is held for")] = 4
 
 
-tfsm_hooks = 1
+tfsm_hooks = 2
 
 
 @hookimpl

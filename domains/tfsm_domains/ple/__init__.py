@@ -34,7 +34,7 @@ class PleOptions:
     threshold: Annotated[float | None, Doc("a mean score of so much is solved; none: nothing is")] = None
 
 
-tfsm_hooks = 1
+tfsm_hooks = 2
 
 
 @hookimpl

@@ -19,7 +19,7 @@ class SimpleOptions:
     tolerance: Annotated[float, Gt(0), Doc("squared error below which a task counts as solved")] = 1e-3
 
 
-tfsm_hooks = 1
+tfsm_hooks = 2
 
 
 @hookimpl

@@ -30,6 +30,6 @@ def test_anybody_breeds_and_the_worst_leaves(tfsm_choose):
 
 
 @pytest.mark.tfsm("observer:csv", columns=("run", "best_fitness"))
-def test_the_table_has_a_row_for_each_run_and_interval(tfsm_told, tmp_path):
-    tfsm_told(tmp_path)
+def test_the_table_has_a_row_for_each_run_and_interval(tfsm_notify, tmp_path):
+    tfsm_notify(tmp_path)
     assert (tmp_path / "metrics.csv").read_text().split() == ["run,best_fitness", "0,0.5", "1,0.5"]

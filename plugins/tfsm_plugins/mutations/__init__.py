@@ -6,7 +6,7 @@ from tfsm import hookimpl
 from tfsm.plugins.registry import Registry
 from tfsm_plugins.mutations import options
 
-tfsm_hooks = 1
+tfsm_hooks = 2
 
 
 @hookimpl

@@ -19,7 +19,7 @@ class TensorBoardOptions:
     directory: Annotated[str | None, Doc("where to write; none: tensorboard/ in the run directory")] = None
 
 
-tfsm_hooks = 1
+tfsm_hooks = 2
 
 
 @hookimpl

@@ -6,7 +6,7 @@ from tfsm import hookimpl
 from tfsm.plugins.registry import Registry
 from tfsm_plugins.selections import options
 
-tfsm_hooks = 1
+tfsm_hooks = 2
 
 
 @hookimpl
@@ -50,7 +50,7 @@ def tfsm_register_selections(registry: Registry) -> None:
     )
     registry.add(
         "random",
-        "tfsm_plugins.selections.steady_state:Drift",
+        "tfsm_plugins.selections.steady_state:RandomSelection",
         description="drift: anybody breeds, anybody leaves; what mutation does without selection",
         options=options.RandomOptions,
     )

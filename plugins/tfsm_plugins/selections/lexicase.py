@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfsm.interfaces import Admission, Candidate, Choice, Nest, Population, SelectionContext, Tensor
 from tfsm.kernels.random import split, uniform
 from tfsm_plugins.selections.options import LexicaseOptions
-from tfsm_plugins.selections.steady_state import anybody, contest
+from tfsm_plugins.selections.steady_state import draw_tournament, draw_uniformly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class Lexicase(LexicaseOptions):
 
     needs: ClassVar[tuple[str, ...]] = ("cases",)
 
-    def memory(self, surroundings: SelectionContext) -> Nest:
+    def init(self, context: SelectionContext) -> Nest:
         """Return nothing: nothing is remembered."""
         return ()
 
@@ -43,17 +43,17 @@ class Lexicase(LexicaseOptions):
 
         healthy = tf.math.is_finite(population.fitness)
         _, left = tf.while_loop(lambda i, _: i < number, passed, (tf.constant(0), healthy), maximum_iterations=number)
-        _, replaced = contest(
+        _, replaced = draw_tournament(
             lambda rivals: tf.gather(population.fitness, rivals, batch_dims=1),
             population.fitness.shape[-1],
             self.size,
             removal_seed,
         )
-        return Choice(anybody(left, last_seed), replaced)
+        return Choice(draw_uniformly(left, last_seed), replaced)
 
-    def admit(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
+    def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
         """Let every child in."""
-        return Admission(newcomer.slot, tf.ones_like(newcomer.slot, tf.bool), ())
+        return Admission(candidate.slot, tf.ones_like(candidate.slot, tf.bool), ())
 
     def _slack(self, cases: Tensor, healthy: Tensor) -> Tensor:
         """Return how far behind the best still passes: `[B, C]`."""

@@ -12,7 +12,7 @@ from scipy.cluster.vq import kmeans2
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Admission, Candidate, Choice, Nest, Population, SelectionContext, Tensor
 from tfsm_plugins.selections.options import MapElitesOptions
-from tfsm_plugins.selections.steady_state import anybody
+from tfsm_plugins.selections.steady_state import draw_uniformly
 
 SAMPLES: Final = 50
 """Points for each center that it is to be the middle of."""
@@ -21,26 +21,26 @@ SEED: Final = 0
 """The same cells for every run and seed, so that archives can be compared."""
 
 
-def bounds_of(text: str | None, surroundings: SelectionContext) -> tuple[np.ndarray, np.ndarray]:
+def bounds_of(text: str | None, context: SelectionContext) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the most of each number of a behavior, `[D]` each.
 
     Args:
         text: what the user says, `LOW:HIGH,LOW:HIGH`, or None.
-        surroundings: what the domain says.
+        context: what the domain says.
     """
     if text is None:
-        if surroundings.bounds is None:
-            example = ",".join(["0:1"] * surroundings.behavior)
+        if context.bounds is None:
+            example = ",".join(["0:1"] * context.behavior)
             raise TfsmError(
-                f"map-elites needs the bounds of behavior, and the domain {surroundings.domain} does not tell: give "
-                f"those of its {surroundings.behavior} numbers, such as --set bounds={example}"
+                f"map-elites needs the bounds of behavior, and the domain {context.domain} does not tell: give "
+                f"those of its {context.behavior} numbers, such as --set bounds={example}"
             )
-        pairs = [(float(low), float(high)) for low, high in surroundings.bounds]
+        pairs = [(float(low), float(high)) for low, high in context.bounds]
     else:
         pairs = [_pair(part, text) for part in text.split(",")]
-    if len(pairs) != surroundings.behavior:
+    if len(pairs) != context.behavior:
         raise TfsmError(
-            f"bounds: {len(pairs)} pairs for the {surroundings.behavior} numbers of a behavior of {surroundings.domain}"
+            f"bounds: {len(pairs)} pairs for the {context.behavior} numbers of a behavior of {context.domain}"
         )
     low, high = (np.array(ends, np.float32) for ends in zip(*pairs, strict=True))
     if not (low < high).all() or not np.isfinite([low, high]).all():
@@ -62,9 +62,9 @@ def sides(population: int, dimensions: int) -> int:
     return side if side**dimensions <= population else side - 1
 
 
-def grid(surroundings: SelectionContext, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def grid(context: SelectionContext, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the middles `[N, D]` of a regular grid's cells; places that are left over are never used."""
-    count, dimensions = surroundings.population, surroundings.behavior
+    count, dimensions = context.population, context.behavior
     side = sides(count, dimensions)
     if side < 2:
         raise TfsmError(
@@ -78,9 +78,9 @@ def grid(surroundings: SelectionContext, low: np.ndarray, high: np.ndarray) -> n
     return middles
 
 
-def centers(surroundings: SelectionContext, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def centers(context: SelectionContext, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the centers `[N, D]` of a centroidal Voronoi tessellation (Vassiliades et al. 2018)."""
-    count, dimensions = surroundings.population, surroundings.behavior
+    count, dimensions = context.population, context.behavior
     random = np.random.default_rng(SEED)
     samples = random.random((SAMPLES * count, dimensions))
     found, _ = kmeans2(samples, samples[:count], iter=ROUNDS, minit="matrix")
@@ -97,30 +97,30 @@ class MapElites(MapElitesOptions):
 
     needs: ClassVar[tuple[str, ...]] = ("behavior",)
 
-    def memory(self, surroundings: SelectionContext) -> Nest:
+    def init(self, context: SelectionContext) -> Nest:
         """Return where the cells' middles are, `[N, D]`, and the bounds by which distances are measured, `[2, D]`."""
-        low, high = bounds_of(self.bounds, surroundings)
+        low, high = bounds_of(self.bounds, context)
         make = grid if self.archive == "grid" else centers
-        return {"middles": make(surroundings, low, high), "bounds": tf.stack([low, high])}
+        return {"middles": make(context, low, high), "bounds": tf.stack([low, high])}
 
     def select(self, population: Population, seed: Tensor) -> Choice:
         """Choose anybody; where the child goes is known when it has been evaluated."""
-        parent = anybody(tf.math.is_finite(population.fitness), seed)
+        parent = draw_uniformly(tf.math.is_finite(population.fitness), seed)
         return Choice(parent, tf.zeros_like(parent))
 
-    def admit(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
+    def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
         """Let a child into its cell if it is better than who is there."""
-        cell = self.cell(population, newcomer.behavior)
+        cell = self.cell(population, candidate.behavior)
         holder = tf.gather(population.fitness, cell, batch_dims=1)
-        return Admission(cell, newcomer.fitness > holder, population.memory)
+        return Admission(cell, candidate.fitness > holder, population.state)
 
-    def cells(self, memory: Nest) -> Tensor:
+    def cell_centers(self, state: Nest) -> Tensor:
         """Return where the cells' middles are, `[N, D]`, for metrics and pictures."""
-        return memory["middles"]
+        return state["middles"]
 
     def cell(self, population: Population, behavior: Tensor) -> Tensor:
         """Return the cells of behaviors `[B, D]`: those with the nearest middle."""
-        middles, bounds = population.memory["middles"], population.memory["bounds"]  # [B, N, D], [B, 2, D]
+        middles, bounds = population.state["middles"], population.state["bounds"]  # [B, N, D], [B, 2, D]
         low, high = bounds[:, 0], bounds[:, 1]
         told = tf.cast(behavior, tf.float32)
         inside = tf.clip_by_value(tf.where(tf.math.is_finite(told), told, low), low, high)

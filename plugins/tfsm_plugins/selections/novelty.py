@@ -10,7 +10,7 @@ import tensorflow as tf
 from tfsm.interfaces import Admission, Candidate, Choice, Nest, Population, SelectionContext, Tensor
 from tfsm.kernels.random import fold, split, uniform
 from tfsm_plugins.selections.options import NoveltyOptions
-from tfsm_plugins.selections.steady_state import contest
+from tfsm_plugins.selections.steady_state import draw_tournament
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +25,9 @@ class Novelty(NoveltyOptions):
 
     needs: ClassVar[tuple[str, ...]] = ("behavior",)
 
-    def memory(self, surroundings: SelectionContext) -> Nest:
+    def init(self, context: SelectionContext) -> Nest:
         """Return an empty archive, and how many were put into it."""
-        return {"archive": tf.zeros([self.archive, surroundings.behavior]), "count": tf.constant(0)}
+        return {"archive": tf.zeros([self.archive, context.behavior]), "count": tf.constant(0)}
 
     def select(self, population: Population, seed: Tensor) -> Choice:
         """Choose by novelty."""
@@ -37,24 +37,24 @@ class Novelty(NoveltyOptions):
         def score(rivals: Tensor) -> Tensor:
             return self.novelty(population, rivals)
 
-        parent, _ = contest(score, number, self.size, parent_seed)
-        _, replaced = contest(score, number, self.size, removal_seed)
+        parent, _ = draw_tournament(score, number, self.size, parent_seed)
+        _, replaced = draw_tournament(score, number, self.size, removal_seed)
         return Choice(parent, replaced)
 
-    def admit(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
+    def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
         """Let every child in, and put some into the archive."""
-        archive, count = population.memory["archive"], population.memory["count"]
-        healthy = tf.math.is_finite(newcomer.fitness)
+        archive, count = population.state["archive"], population.state["count"]
+        healthy = tf.math.is_finite(candidate.fitness)
         kept = healthy & (uniform(fold(seed, 1), 1)[:, 0] < self.archived)
         here = kept[:, None] & tf.equal(tf.range(self.archive), (count % self.archive)[:, None])  # [B, A]
-        told = tf.cast(newcomer.behavior, archive.dtype)[:, None]
-        memory = {"archive": tf.where(here[..., None], told, archive), "count": count + tf.cast(kept, tf.int32)}
-        return Admission(newcomer.slot, tf.ones_like(kept), memory)
+        told = tf.cast(candidate.behavior, archive.dtype)[:, None]
+        state = {"archive": tf.where(here[..., None], told, archive), "count": count + tf.cast(kept, tf.int32)}
+        return Admission(candidate.slot, tf.ones_like(kept), state)
 
     def novelty(self, population: Population, who: Tensor) -> Tensor:
         """Return how novel some of the individuals are: `[B, size]`; broken ones are not at all."""
         behavior = tf.cast(population.behavior, tf.float32)  # [B, N, D]
-        archive, count = population.memory["archive"], population.memory["count"]
+        archive, count = population.state["archive"], population.state["count"]
         own = tf.gather(behavior, who, batch_dims=1)  # [B, S, D]
         others = tf.concat([behavior, archive], axis=1)
         healthy = tf.math.is_finite(population.fitness)

@@ -30,7 +30,7 @@ class HillClimber(HillClimberOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drift(RandomOptions):
+class RandomSelection(RandomOptions):
     """Anybody becomes the parent, anybody leaves, the child always enters."""
 
     batched: ClassVar[bool] = True
@@ -46,13 +46,15 @@ class Drift(RandomOptions):
         return tf.ones_like(child, tf.bool)
 
 
-def anybody(among: Tensor, seed: Tensor) -> Tensor:
+def draw_uniformly(among: Tensor, seed: Tensor) -> Tensor:
     """Draw one of those marked in `[B, N]`, all equally likely, with seeds `[B, 2]`: `[B]`."""
     drawn = tf.where(among, uniform(seed, among.shape[-1]), -1.0)
     return tf.argmax(drawn, axis=-1, output_type=tf.int32)
 
 
-def contest(score: Callable[[Tensor], Tensor], population: int, size: int, seed: Tensor) -> tuple[Tensor, Tensor]:
+def draw_tournament(
+    score: Callable[[Tensor], Tensor], population: int, size: int, seed: Tensor
+) -> tuple[Tensor, Tensor]:
     """Draw a few without replacement; return the best `[B]` and the worst `[B]`, of equals the first and the last.
 
     Args:
@@ -87,9 +89,9 @@ class Tournament(TournamentOptions):
         def score(rivals: Tensor) -> Tensor:
             return tf.gather(fitness, rivals, batch_dims=1)
 
-        parent, replaced = contest(score, population, self.size, parent_seed)
+        parent, replaced = draw_tournament(score, population, self.size, parent_seed)
         if self.removal == "fresh":
-            _, replaced = contest(score, population, self.size, removal_seed)
+            _, replaced = draw_tournament(score, population, self.size, removal_seed)
         return Choice(parent, replaced)
 
     def accepts(self, child: Tensor, replaced: Tensor) -> Tensor:

@@ -23,9 +23,9 @@ class Truncation(TruncationOptions):
 
     needs: ClassVar[tuple[str, ...]] = ()
 
-    def memory(self, surroundings: SelectionContext) -> Nest:
+    def init(self, context: SelectionContext) -> Nest:
         """Return the beginning: a generation of N individuals of whom none is born."""
-        population = surroundings.population
+        population = context.population
         if self.parents >= population or self.elites > self.parents:
             raise TfsmError(
                 f"truncation needs more individuals than parents, and no more elites than these: got a population of "
@@ -42,31 +42,31 @@ class Truncation(TruncationOptions):
 
     def select(self, population: Population, seed: Tensor) -> Choice:
         """Let any of the parents breed; the child goes to the next free place."""
-        memory = population.memory
-        number = uniform(seed, 1)[:, 0] * tf.cast(tf.maximum(memory["breeders"], 1), tf.float32)
-        parent = tf.gather(memory["parents"], tf.cast(number, tf.int32), batch_dims=1)
-        return Choice(parent, tf.gather(memory["free"], memory["born"], batch_dims=1))
+        state = population.state
+        number = uniform(seed, 1)[:, 0] * tf.cast(tf.maximum(state["breeders"], 1), tf.float32)
+        parent = tf.gather(state["parents"], tf.cast(number, tf.int32), batch_dims=1)
+        return Choice(parent, tf.gather(state["free"], state["born"], batch_dims=1))
 
-    def admit(self, population: Population, newcomer: Candidate, seed: Tensor) -> Admission:
+    def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
         """Let every child in; after the last of a generation the next one begins."""
-        memory = population.memory
-        healthy = tf.math.is_finite(newcomer.fitness)
+        state = population.state
+        healthy = tf.math.is_finite(candidate.fitness)
         number = population.fitness.shape[-1]
-        here = tf.equal(tf.range(number), newcomer.slot[:, None])
-        fitness = tf.where(here & healthy[:, None], newcomer.fitness[:, None], population.fitness)
-        young = tf.where(here, healthy[:, None], memory["young"])
-        born = memory["born"] + 1
-        now = {**memory, "born": born, "young": young}
-        over = born >= memory["size"]
+        here = tf.equal(tf.range(number), candidate.slot[:, None])
+        fitness = tf.where(here & healthy[:, None], candidate.fitness[:, None], population.fitness)
+        young = tf.where(here, healthy[:, None], state["young"])
+        born = state["born"] + 1
+        now = {**state, "born": born, "young": young}
+        over = born >= state["size"]
         after = self._next(fitness, young)
-        memory = {
+        state = {
             name: tf.where(tf.reshape(over, [-1, *[1] * (value.shape.rank - 1)]), after[name], value)
             for name, value in now.items()
         }
-        return Admission(newcomer.slot, tf.ones_like(healthy), memory)
+        return Admission(candidate.slot, tf.ones_like(healthy), state)
 
     def _next(self, fitness: Tensor, young: Tensor) -> dict[str, Tensor]:
-        """Return the memory at the beginning of the next generation."""
+        """Return the state at the beginning of the next generation."""
         number = fitness.shape[-1]
         eligible = tf.where(young & tf.math.is_finite(fitness), fitness, float("-inf"))
         best, parents = tf.math.top_k(eligible, self.parents)

@@ -16,7 +16,7 @@ from tfsm.errors import TfsmError
 from tfsm.models.network import Network
 from tfsm.plugins.registry import Entry
 from tfsm.rollouts import Memory, spread
-from tfsm.testing.suite import Subject, checks_for
+from tfsm.testing.suite import PartUnderTest, checks_for
 from tfsm_domains.ple.domain import NOTHING, Ple, States
 from tfsm_domains.ple.games import Play, load_arcade, stage
 
@@ -43,9 +43,9 @@ def good_player() -> keras.Model:
 @pytest.mark.usefixtures("ple")
 @pytest.mark.parametrize("observation", ["state", "pixels"])
 def test_the_contract_of_domains_is_kept(observation: Any) -> None:
-    subject = Subject(Entry.ready_made("domain", Ple(observation=observation, side=20, **QUICK)))
+    subject = PartUnderTest(Entry.from_instance("domain", Ple(observation=observation, side=20, **QUICK)))
     for check in checks_for("domain"):
-        if check.name != "evolves in lock step":
+        if check.name != "runs are identical alone and in lock step":
             check(subject)
 
 

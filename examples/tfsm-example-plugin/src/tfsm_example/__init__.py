@@ -5,7 +5,7 @@ from tfsm.plugins.registry import Registry
 
 from tfsm_example.options import CsvOptions, RandomParentOptions, SparseNoiseOptions, XorOptions
 
-tfsm_hooks = 1
+tfsm_hooks = 2
 """The version of tfsm's plugin interface that this was written for."""
 
 
