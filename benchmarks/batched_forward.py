@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from timing import milliseconds, one_core, table
 
-from tfsm.evolution.initialization import Initial
+from tfsm.evolution.initialization import Initializer
 from tfsm.interfaces import Tensor
 from tfsm.kernels.random import fold, root_seed
 from tfsm.models.network import Network
@@ -35,7 +35,7 @@ def main() -> None:
     inputs = domain.observe(())  # [1, 16, 4, 1]
     both = networks()
     seeds = fold(root_seed(0), tf.range(GENOMES))  # [B, 2]
-    genomes = Initial("xavier-normal").genomes(both["by rules"], seeds)  # [B, P]
+    genomes = Initializer("xavier-normal").genomes(both["by rules"], seeds)  # [B, P]
     operator, intensity = SafeMutationSum(experiences=16), tf.constant(0.001)
 
     def forward(network: Network, jit: bool) -> tf.types.experimental.PolymorphicFunction:

@@ -12,8 +12,8 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.evolution.compile_plan import make_plan
-from tfsm.evolution.initialization import Initial
-from tfsm.evolution.variation import mutated
+from tfsm.evolution.initialization import Initializer
+from tfsm.evolution.variation import mutate_batch
 from tfsm.kernels.random import fold, root_seed
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
@@ -54,7 +54,7 @@ class Case:
     @cached_property
     def parents(self) -> tf.Tensor:
         """`[B, P]`."""
-        return Initial("xavier-normal").genomes(self.network, self.seeds)
+        return Initializer("xavier-normal").genomes(self.network, self.seeds)
 
     @cached_property
     def seen(self) -> tf.Tensor:
@@ -97,7 +97,7 @@ class Case:
         operator, intensity = self.operator(name), tf.constant(INTENSITY[name])
 
         def make(parents: tf.Tensor) -> Any:
-            return mutated(operator, self.network, parents, self.seen, intensity, self.seeds)
+            return mutate_batch(operator, self.network, parents, self.seen, intensity, self.seeds)
 
         return self.compiled(make)
 

@@ -90,7 +90,7 @@ def _rate(start: tuple[float, int], end: tuple[float, int]) -> float:
 
 def watched(case: dict[str, Any], turns: int) -> Turns:
     """Run a case."""
-    from tfsm.evolution.checkpoint_schedule import Cadence
+    from tfsm.evolution.checkpoint_schedule import CheckpointSchedule
     from tfsm.plugins import load_plugins
     from tfsm.runs.checkpoints import CheckpointFiles
     from tfsm.runs.runner import run_experiment
@@ -99,26 +99,26 @@ def watched(case: dict[str, Any], turns: int) -> Turns:
     plugins, watch = load_plugins(), Turns(turns)
     flags = {"runs": case["runs"], "evaluations": 10_000_000, "checkpoint_every": "10s"}
     resolved = resolve(plugins, domain=case["domain"], mutation=case["mutation"], overrides=flags, sets=["stop=budget"])
-    keep, took = CheckpointFiles.keep, Cadence.took
+    keep, took = CheckpointFiles.keep, CheckpointSchedule.record
     size = [0]
 
     def kept(self: CheckpointFiles, *arguments: Any, **named: Any) -> None:
         keep(self, *arguments, **named)
         size[0] = max((file.stat().st_size for file in self._folder.glob("*")), default=0)
 
-    def seldom(self: Cadence, spent: int, seconds: float) -> None:
+    def seldom(self: CheckpointSchedule, spent: int, seconds: float) -> None:
         took(self, spent, seconds)
         apart = self._next - self._clock()
         self._next += apart  # twice as long: with one, and without
         # From the beginning of this one to where the next would have been.
         watch.marks.append((time.perf_counter() - seconds, seconds, apart + seconds, size[0]))
 
-    CheckpointFiles.keep, Cadence.took = kept, seldom  # type: ignore[method-assign]
+    CheckpointFiles.keep, CheckpointSchedule.record = kept, seldom  # type: ignore[method-assign]
     try:
         with tempfile.TemporaryDirectory() as folder:
             run_experiment(plugins, resolved, out=Path(folder) / "run", observers=[watch], stop=watch.over)
     finally:
-        CheckpointFiles.keep, Cadence.took = keep, took  # type: ignore[method-assign]
+        CheckpointFiles.keep, CheckpointSchedule.record = keep, took  # type: ignore[method-assign]
     return watch
 
 

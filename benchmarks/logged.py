@@ -9,7 +9,7 @@ from benchmarks.engines import advance, engine_of, settings_of
 from benchmarks.measure import clock
 from benchmarks.results import Table
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.lockstep_loop import Loop
+from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.evolution.observers import Silent
 
 INTERVALS = 3
@@ -65,7 +65,7 @@ def logged_table(operators: tuple[str, ...]) -> Table:
         settings = settings_of("parity", operator, 20)
         engine = engine_of(settings)
         turns = Turns(engine)
-        loop = Loop(
+        loop = LockstepLoop(
             engine,
             seed=0,
             runs=20,

@@ -68,7 +68,7 @@ def parts(maze: Any) -> dict[str, Callable[[], object]]:
     """Return an episode, an episode without a network, what was seen drawn again, and a child by each operator."""
     import tensorflow as tf
 
-    from tfsm.evolution.initialization import Initial
+    from tfsm.evolution.initialization import Initializer
     from tfsm.kernels.experience import dense
     from tfsm.kernels.random import fold, root_seed
     from tfsm.models.network import Network
@@ -76,7 +76,7 @@ def parts(maze: Any) -> dict[str, Callable[[], object]]:
     from tfsm_plugins.mutations.gradient import SafeMutationSecondOrder, SafeMutationSum
 
     network = Network(maze.network())
-    genomes = Initial().genomes(network, fold(root_seed(0), 0, tf.range(GENOMES)))
+    genomes = Initializer().genomes(network, fold(root_seed(0), 0, tf.range(GENOMES)))
     seeds = fold(root_seed(1), 0, tf.range(1))
 
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

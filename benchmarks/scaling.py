@@ -110,15 +110,15 @@ def driver(counts: Sequence[int] = (1, 8, 32)) -> list[dict[str, Any]]:
         prepared, nursery = _prepared(Sleeping(), "control", flags)
         engine = prepared.engine()
         steady = AsyncLoop(engine, seed=0, runs=runs, evaluations=10_000, log_every=100_000)
-        like = nursery.make(steady.orders(1)[0])
-        steady.settle(like)
+        like = nursery.make(steady.ask(1)[0])
+        steady.tell(like)
         blank = dict.fromkeys(engine.diagnostics, 0.0)
         made, began = -20 * runs, time.perf_counter()
         while made < 400 + 20 * runs:
-            orders = steady.orders(runs)
+            orders = steady.ask(runs)
             if made <= 0:  # the first individuals, and what compiles
                 began = time.perf_counter()
-            steady.settle(*(ChildResult(order.run, order.number, like.genome, like.found, blank) for order in orders))
+            steady.tell(*(ChildResult(order.run, order.number, like.genome, like.found, blank) for order in orders))
             made += len(orders)
         found.append({"runs": runs, "seconds": (time.perf_counter() - began) / made})
         print(found[-1], flush=True)
@@ -135,11 +135,11 @@ def first_person() -> dict[str, float]:
     made, driven, sent, returned = [], [], [], []
     while not steady.ended:
         began = time.perf_counter()
-        (order,) = steady.orders(1)
+        (order,) = steady.ask(1)
         handed = time.perf_counter()
         bred = nursery.make(order)
         ready = time.perf_counter()
-        steady.settle(bred)
+        steady.tell(bred)
         made.append(ready - handed)
         driven.append(handed - began + time.perf_counter() - ready)
         sent.append(len(pickle.dumps(order)))

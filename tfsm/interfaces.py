@@ -7,7 +7,7 @@ Importing this module imports no TensorFlow. `B` is the number of genomes at onc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,19 +18,24 @@ if TYPE_CHECKING:
     from tfsm.models.network import Network
 
 __all__ = [
+    "Adapt",
     "Admission",
     "Candidate",
     "Child",
     "Choice",
+    "Compile",
     "Domain",
     "Evaluation",
+    "Failures",
     "Film",
+    "Init",
     "Mutation",
     "Nest",
     "Population",
     "Selection",
     "SelectionContext",
     "StatefulSelection",
+    "Stop",
     "SupportsBehaviorMap",
     "SupportsFiles",
     "SupportsFilm",
@@ -44,6 +49,17 @@ Tensor: TypeAlias = Any
 
 Nest: TypeAlias = Any
 """A tensor, or a tuple, list or dict of them."""
+
+Init: TypeAlias = Literal["xavier-normal", "xavier-uniform", "xavier-biased", "normal", "uniform", "model"]
+"""How the initial genomes are drawn."""
+Adapt: TypeAlias = Literal["none", "self", "divergence"]
+"""How the mutation intensity adapts during a run."""
+Stop: TypeAlias = Literal["solved", "budget"]
+"""Whether a run ends with its first solution or with its budget."""
+Failures: TypeAlias = Literal["stop", "broken"]
+"""Whether a failed evaluation ends the experiment or counts as a broken individual."""
+Compile: TypeAlias = Literal["auto", "xla", "graph"]
+"""How the evolution step is compiled."""
 
 
 class Child(NamedTuple):

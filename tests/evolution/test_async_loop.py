@@ -20,11 +20,11 @@ from tests.helpers.steady import drive, nursery_of
 from tfsm.errors import TfsmError
 from tfsm.evolution.async_loop import AsyncLoop, InFlightTracker
 from tfsm.evolution.async_worker import ChildRequest, ChildResult, ChildWorker
-from tfsm.evolution.checkpoint import Apart, Saved, packed, unpacked
+from tfsm.evolution.checkpoint import AsyncRunState, Checkpoint, pack_checkpoint, unpack_checkpoint
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.event_log import Event, parse_events
-from tfsm.evolution.initialization import Initial
-from tfsm.evolution.lockstep_loop import Loop
+from tfsm.evolution.initialization import Initializer
+from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.evolution.variation import Adaptation
 from tfsm.kernels.random import fold, root_seed, split
 from tfsm.models.network import Network
@@ -50,7 +50,7 @@ class Books:
         self.past: list[tuple[str, int, int]] = []
         self.ended: set[int] = set()
 
-    def settled(self, run: int) -> list[int]:
+    def evaluated(self, run: int) -> list[int]:
         return [number for kind, own, number in self.past if kind == "in" and own == run]
 
     def away(self, run: int) -> list[int]:
@@ -67,38 +67,43 @@ class Books:
         return sum(kind == "in" and own == run for kind, own, _ in self.past[out:])
 
     def allowed(self, run: int) -> set[int]:
-        bound = self.beginners if len(self.settled(run)) < self.beginners else self.budget
-        taken = {*self.settled(run), *self.away(run)}
+        bound = self.beginners if len(self.evaluated(run)) < self.beginners else self.budget
+        taken = {*self.evaluated(run), *self.away(run)}
         return set() if run in self.ended else set(range(bound)) - taken
 
 
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 8), MOVES)
 def test_the_books_agree(runs: int, beginners: int, more: int, moves: list[tuple[str, int]]) -> None:
     budget = beginners + more
-    ledger, books = InFlightTracker(range(runs), beginners=beginners, budget=budget), Books(runs, beginners, budget)
+    ledger, books = (
+        InFlightTracker(range(runs), initial_population=beginners, budget=budget),
+        Books(runs, beginners, budget),
+    )
     stale: dict[int, list[int]] = {run: [] for run in range(runs)}
     for move, which in moves:
         away = [(run, number) for run in range(runs) for number in books.away(run)]
         if move == "out":
             allowed = {run: books.allowed(run) for run in range(runs) if books.allowed(run)}
-            expected = min(allowed, key=lambda run: (len(books.away(run)), len(books.settled(run)), run), default=None)
+            expected = min(
+                allowed, key=lambda run: (len(books.away(run)), len(books.evaluated(run)), run), default=None
+            )
             found = ledger.next()
             assert found == (None if expected is None else (expected, min(allowed[expected])))
             if found is not None:
-                ledger.hand_out(*found)
+                ledger.dispatch(*found)
                 books.past.append(("out", *found))
         elif move == "in" and away:
             run, number = away[which % len(away)]
             if number >= beginners:
                 stale[run].append(books.staleness(run, number))
             books.past.append(("in", run, number))
-            assert ledger.settle(run, number) == len(books.settled(run))
+            assert ledger.tell(run, number) == len(books.evaluated(run))
         elif move == "end" and which < runs:
             ledger.end(which)
             books.ended.add(which)
         elif move == "save":
-            kept = {run: (ledger.accounts[run].settled, ledger.apart(run)) for run in ledger.going}
-            ledger = InFlightTracker(range(runs), beginners=beginners, budget=budget)
+            kept = {run: (ledger.accounts[run].evaluated, ledger.snapshot(run)) for run in ledger.active_runs}
+            ledger = InFlightTracker(range(runs), initial_population=beginners, budget=budget)
             for run in range(runs):
                 if run in kept:
                     ledger.restore(run, *kept[run])
@@ -106,8 +111,8 @@ def test_the_books_agree(runs: int, beginners: int, more: int, moves: list[tuple
                     ledger.end(run)
             books.past.append(("lost", -1, -1))
         for run in range(runs):
-            assert all(ledger.is_away(run, number) == (number in books.away(run)) for number in range(budget))
-            assert len(set(books.settled(run))) == len(books.settled(run)) <= budget
+            assert all(ledger.is_in_flight(run, number) == (number in books.away(run)) for number in range(budget))
+            assert len(set(books.evaluated(run))) == len(books.evaluated(run)) <= budget
     for run in set(range(runs)) - books.ended:
         own = stale[run]
         told = ledger.interval(run)
@@ -121,41 +126,41 @@ def test_the_books_agree(runs: int, beginners: int, more: int, moves: list[tuple
     [(7, 0, "no such run"), (1, 0, "it has ended"), (0, 5, "next number of this run is 2"), (0, 2, "only 1 of this")],
 )
 def test_what_cannot_be_is_said(run: int, number: int, why: str) -> None:
-    ledger = InFlightTracker(range(2), beginners=2, budget=9)
-    ledger.hand_out(0, 0)
-    ledger.hand_out(0, 1)
-    ledger.settle(0, 1)
+    ledger = InFlightTracker(range(2), initial_population=2, budget=9)
+    ledger.dispatch(0, 0)
+    ledger.dispatch(0, 1)
+    ledger.tell(0, 1)
     ledger.end(1)
     with pytest.raises(ValueError, match=why):
-        ledger.hand_out(run, number)
+        ledger.dispatch(run, number)
 
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 4))
 def test_a_lesser_budget_is_spent_too(moves: list[int], more: int) -> None:
-    ledger = InFlightTracker(range(1), beginners=2, budget=20)
+    ledger = InFlightTracker(range(1), initial_population=2, budget=20)
     for move in moves:
         account, chosen = ledger.accounts[0], ledger.next()
         if move % 2 and chosen is not None:
-            ledger.hand_out(*chosen)
-        elif account.away:
-            ledger.settle(0, sorted(account.away)[move % len(account.away)])
-    settled, kept = ledger.accounts[0].settled, ledger.apart(0)
-    ledger = InFlightTracker(range(1), beginners=2, budget=settled + 1 + more)
-    ledger.restore(0, settled, kept)
-    while ledger.accounts[0].settled < settled + 1 + more:
+            ledger.dispatch(*chosen)
+        elif account.in_flight:
+            ledger.tell(0, sorted(account.in_flight)[move % len(account.in_flight)])
+    evaluated, kept = ledger.accounts[0].evaluated, ledger.snapshot(0)
+    ledger = InFlightTracker(range(1), initial_population=2, budget=evaluated + 1 + more)
+    ledger.restore(0, evaluated, kept)
+    while ledger.accounts[0].evaluated < evaluated + 1 + more:
         chosen = ledger.next()
         assert chosen is not None
-        assert chosen[1] < settled + 1 + more
-        ledger.hand_out(*chosen)
-        ledger.settle(*chosen)
+        assert chosen[1] < evaluated + 1 + more
+        ledger.dispatch(*chosen)
+        ledger.tell(*chosen)
 
 
 def test_failures_of_an_interval_are_counted() -> None:
-    ledger = InFlightTracker(range(1), beginners=1, budget=9)
+    ledger = InFlightTracker(range(1), initial_population=1, budget=9)
     for number in range(3):
-        ledger.hand_out(0, number)
-        ledger.settle(0, number, failed=number != 1)
-    assert ledger.apart(0) == Apart((), children=2, failed=2)
+        ledger.dispatch(0, number)
+        ledger.tell(0, number, failed=number != 1)
+    assert ledger.snapshot(0) == AsyncRunState((), children=2, failed=2)
     assert ledger.interval(0)["failed"] == 2
     assert ledger.interval(0)["failed"] == 0
 
@@ -248,32 +253,32 @@ def begun(engine: Engine, nursery: ChildWorker, **more: Any) -> tuple[AsyncLoop,
     """Return a driver whose first individuals are all settled."""
     recorder, events = Recorder(), list[Event]()
     steady = AsyncLoop(engine, observers=[recorder], events=events.append, **SIZES | more)
-    orders = steady.orders(99)
+    orders = steady.ask(99)
     assert [(order.run, order.number) for order in orders] == [(i % 2, i // 2) for i in range(8)]
-    assert steady.orders(1) == [], "children only once all first individuals are settled"
-    steady.settle(*map(nursery.make, orders))
+    assert steady.ask(1) == [], "children only once all first individuals are settled"
+    steady.tell(*map(nursery.make, orders))
     return steady, recorder, events
 
 
 def test_orders_are_spread_and_never_beyond_the_budget(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery)
-    orders = steady.orders(3)
+    orders = steady.ask(3)
     assert [(order.run, order.number) for order in orders] == [(0, 4), (1, 4), (0, 5)]
-    steady.settle(nursery.make(orders[2]))
-    orders = steady.orders(99)
+    steady.tell(nursery.make(orders[2]))
+    orders = steady.ask(99)
     assert len(orders) == 32 - 3
     assert {order.run for order in orders[:2]} == {0, 1}
-    assert steady.orders(1) == []
+    assert steady.ask(1) == []
 
 
 def test_first_individuals_and_children_may_arrive_together(engine: Engine, nursery: ChildWorker) -> None:
     steady = AsyncLoop(engine, **SIZES)
-    *most, last = map(nursery.make, steady.orders(99))
-    steady.settle(*most)
-    (order,) = steady.orders(1)
+    *most, last = map(nursery.make, steady.ask(99))
+    steady.tell(*most)
+    (order,) = steady.ask(1)
     child = nursery.make(order)
     assert (child.run, child.number, last.run, last.number) == (0, 4, 1, 3)
-    steady.settle(child, last)
+    steady.tell(child, last)
     assert engine.state.tallies["children"].numpy().tolist() == [1, 0]
     assert engine.state.evaluations.numpy().tolist() == [5, 4]
     np.testing.assert_array_equal(engine.state.genomes.numpy()[1, 3], last.genome)
@@ -283,13 +288,13 @@ def test_first_individuals_and_children_may_arrive_together(engine: Engine, nurs
 def test_the_first_interval_has_children_as_in_lock_step(engine: Engine, nursery: ChildWorker) -> None:
     steady, heard, _ = begun(engine, nursery, log_every=2)
     assert heard.metrics == []
-    steady.settle(*map(nursery.make, steady.orders(3)))
+    steady.tell(*map(nursery.make, steady.ask(3)))
     assert [(line["run"], line["evaluations"]) for line in heard.metrics] == [(0, 6)]
 
 
 def test_an_order_is_plain_arrays(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery)
-    (order,) = steady.orders(1)
+    (order,) = steady.ask(1)
     content = pickle.dumps((order, nursery.make(order)))
     assert b"tensorflow" not in content
     assert b"keras" not in content
@@ -302,10 +307,10 @@ def test_an_order_is_plain_arrays(engine: Engine, nursery: ChildWorker) -> None:
 
 def test_whoever_was_settled_is_settled_once(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, events = begun(engine, nursery)
-    (order,) = steady.orders(1)
+    (order,) = steady.ask(1)
     bred = nursery.make(order)
-    steady.settle(bred, bred)
-    steady.settle(bred)
+    steady.tell(bred, bred)
+    steady.tell(bred)
     steady.failed(order, "too late to matter")
     assert [str(event) for event in events[16:]] == ["> 0 4", "< 0 4"]
     assert engine.state.evaluations.numpy().tolist() == [5, 4]
@@ -315,36 +320,36 @@ def test_children_of_a_run_that_has_ended_are_dropped() -> None:
     engine = make_engine(Target(near=0.0), population=4, reuse=False)
     nursery = nursery_of(engine)
     steady, heard, events = begun(engine, nursery)
-    first, *others = (nursery.make(order) for order in steady.orders(4) if order.run == 0)
+    first, *others = (nursery.make(order) for order in steady.ask(4) if order.run == 0)
     solved = ChildResult(0, first.number, first.genome, (first.found[0], np.bool_(True), *first.found[2:]))
-    steady.settle(solved, *others)
+    steady.tell(solved, *others)
     assert heard.events[-2:] == ["solved 0 at 5", "finished 0 at 5"]
     before = engine.state.genomes.numpy()
-    steady.settle(*others)
+    steady.tell(*others)
     np.testing.assert_array_equal(engine.state.genomes.numpy(), before)
     assert [str(event) for event in events[-1:]] == ["< 0 4"]
-    assert {order.run for order in steady.orders(9)} == {1}
+    assert {order.run for order in steady.ask(9)} == {1}
     assert not steady.ended
 
 
 def test_an_interruption_ends_everything_and_can_be_replayed(engine: Engine, nursery: ChildWorker) -> None:
     steady, heard, events = begun(engine, nursery)
-    orders = steady.orders(5)
-    steady.settle(nursery.make(orders[4]), nursery.make(orders[1]))
+    orders = steady.ask(5)
+    steady.tell(nursery.make(orders[4]), nursery.make(orders[1]))
     saved = steady.saved()
-    assert {run: own.away for run, own in saved.apart.items()} == {0: (4, 5), 1: (5,)}
+    assert {run: own.in_flight for run, own in saved.async_runs.items()} == {0: (4, 5), 1: (5,)}
     steady.finish_early()
     assert steady.ended
     assert steady.interrupted
     assert [result.evaluations for result in steady.results] == [5, 5]
     assert [text for text in heard.events if text.startswith("finished")] == ["finished 0 at 5", "finished 1 at 5"]
-    steady.settle(nursery.make(orders[0]))
+    steady.tell(nursery.make(orders[0]))
     assert engine.state.evaluations.numpy().tolist() == [5, 5]
     champions = [result.champion.tobytes() for result in steady.results]
     again, told = Recorder(), list[Event]()
     replay = AsyncLoop(engine, observers=[again], events=told.append, replay=events, **SIZES)
     while not replay.replayed:
-        replay.settle(*map(nursery.make, replay.orders(2)))
+        replay.tell(*map(nursery.make, replay.ask(2)))
     replay.finish_early()
     assert told == events
     assert again.metrics == heard.metrics
@@ -353,27 +358,27 @@ def test_an_interruption_ends_everything_and_can_be_replayed(engine: Engine, nur
 
 def test_after_a_replay_whoever_never_came_back_is_handed_out_again(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, events = begun(engine, nursery)
-    orders = steady.orders(5)
-    steady.settle(nursery.make(orders[3]))
+    orders = steady.ask(5)
+    steady.tell(nursery.make(orders[3]))
     told: list[Event] = []
     replay = AsyncLoop(engine, events=told.append, replay=events, **SIZES)
     while not replay.replayed:
-        replay.settle(*map(nursery.make, replay.orders(2)))
+        replay.tell(*map(nursery.make, replay.ask(2)))
     assert told == events
-    left = [(order.run, order.number) for order in replay.orders(4)]
+    left = [(order.run, order.number) for order in replay.ask(4)]
     assert left == [(0, 4), (1, 4), (0, 5), (1, 6)]
 
 
 def test_an_interruption_before_anybody_arrives_is_survived(engine: Engine) -> None:
     steady = AsyncLoop(engine, **SIZES)
-    steady.orders(3)
+    steady.ask(3)
     steady.finish_early()
     assert [(result.evaluations, result.best_fitness) for result in steady.results] == [(0, float("-inf"))] * 2
 
 
 def test_a_failure_stops_everything_unless_told_otherwise(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery)
-    (order,) = steady.orders(1)
+    (order,) = steady.ask(1)
     with pytest.raises(TfsmError, match="run 0: individual 4 could not be made: its worker died"):
         steady.failed(order, "its worker died")
 
@@ -383,10 +388,10 @@ def test_whoever_failed_counts_as_broken(engine: Engine, nursery: ChildWorker) -
     steady = AsyncLoop(engine, observers=[heard], events=events.append, failures="broken", **SIZES)
     number = 0
     while not steady.ended:
-        for order in reversed(steady.orders(3)):
+        for order in reversed(steady.ask(3)):
             number += 1
             if number % 3:
-                steady.settle(nursery.make(order))
+                steady.tell(nursery.make(order))
             else:
                 steady.failed(order, "out of luck")
     failed = [event for event in events if event.kind == "!"]
@@ -412,19 +417,19 @@ def test_whoever_failed_counts_as_broken(engine: Engine, nursery: ChildWorker) -
 
 def test_a_failure_says_nothing_about_intensities(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery, failures="broken")
-    before = engine.state.control.numpy().tolist()
-    orders = steady.orders(2)
+    before = engine.state.run_intensity_scale.numpy().tolist()
+    orders = steady.ask(2)
     steady.failed(orders[0], "out of luck")
-    assert engine.state.control.numpy().tolist() == before
-    steady.settle(nursery.make(orders[1]))
-    assert engine.state.control.numpy()[1] != before[1]
+    assert engine.state.run_intensity_scale.numpy().tolist() == before
+    steady.tell(nursery.make(orders[1]))
+    assert engine.state.run_intensity_scale.numpy()[1] != before[1]
 
 
 def test_what_could_be_made_once_must_be_made_again(engine: Engine, nursery: ChildWorker) -> None:
     _, _, events = begun(engine, nursery)
     replay = AsyncLoop(engine, replay=events, failures="broken", **SIZES)
     with pytest.raises(TfsmError, match="it could be when the log was written"):
-        replay.failed(replay.orders(1)[0], "out of luck")
+        replay.failed(replay.ask(1)[0], "out of luck")
 
 
 @pytest.mark.parametrize(
@@ -438,7 +443,7 @@ def test_what_could_be_made_once_must_be_made_again(engine: Engine, nursery: Chi
 )
 def test_a_log_of_something_else_is_told(engine: Engine, log: str, why: str) -> None:
     with pytest.raises(TfsmError, match=why):
-        AsyncLoop(engine, replay=parse_events(log.replace(",", "\n") + "\n"), **SIZES).orders(9)
+        AsyncLoop(engine, replay=parse_events(log.replace(",", "\n") + "\n"), **SIZES).ask(9)
 
 
 def test_no_healthy_network_at_all_is_an_error() -> None:
@@ -451,9 +456,9 @@ def test_what_cannot_be_is_said_steady_driver(engine: Engine) -> None:
     with pytest.raises(TfsmError, match="there is room for 2 of the 3 runs"):
         AsyncLoop(engine, **SIZES | {"runs": 3})
     with pytest.raises(TfsmError, match="the runs 2 to 3 were saved, and 0 to 1 are to go on"):
-        AsyncLoop(engine, saved=[Saved(2, 2, 0)], **SIZES)
+        AsyncLoop(engine, saved=[Checkpoint(2, 2, 0)], **SIZES)
     with pytest.raises(TfsmError, match="not from a checkpoint"):
-        AsyncLoop(engine, saved=[Saved(0, 2, 0)], replay=[Event(">", 0, 0)], **SIZES)
+        AsyncLoop(engine, saved=[Checkpoint(0, 2, 0)], replay=[Event(">", 0, 0)], **SIZES)
     with pytest.raises(TfsmError, match=r"set engine\.reuse=false"):
         AsyncLoop(make_engine(mutation=SafeMutationSum()), **SIZES)
 
@@ -466,18 +471,18 @@ class Keeper:
     def bound(self, spent: int) -> int:
         return 10 if spent < 10 else 99
 
-    def due(self, spent: int) -> bool:
+    def is_due(self, spent: int) -> bool:
         return spent == 10
 
-    def keep(self, saved: Saved, *, last: bool = False) -> None:
-        self.content = self.content or packed(saved, {})
+    def keep(self, saved: Checkpoint, *, last: bool = False) -> None:
+        self.content = self.content or pack_checkpoint(saved, {})
 
 
 def test_what_was_left_in_lock_step_goes_on_one_by_one(engine: Engine, nursery: ChildWorker) -> None:
     keeper = Keeper()
-    expected = Loop(engine, checkpoints=keeper, **SIZES).run()
-    saved, _ = unpacked(keeper.content)
-    assert saved.spent == 10
+    expected = LockstepLoop(engine, checkpoints=keeper, **SIZES).run()
+    saved, _ = unpack_checkpoint(keeper.content)
+    assert saved.evaluations_used == 10
     steady = AsyncLoop(engine, saved=[saved], **SIZES)
     drive(engine, nursery.make, steady=steady)
     for before, after in zip(expected, sorted(steady.results, key=lambda result: result.run), strict=True):
@@ -488,13 +493,13 @@ def test_what_was_left_in_lock_step_goes_on_one_by_one(engine: Engine, nursery: 
 def test_what_was_left_out_of_step_does_not_go_on_in_lock_step(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery)
     with pytest.raises(TfsmError, match="cannot go on in lock step"):
-        Loop(engine, saved=[steady.saved()], **SIZES)
+        LockstepLoop(engine, saved=[steady.saved()], **SIZES)
 
 
 def test_a_run_that_has_spent_its_budget_ends_when_it_goes_on(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery)
-    steady.settle(*map(nursery.make, steady.orders(4)))
-    saved, _ = unpacked(packed(steady.saved(), {}))
+    steady.tell(*map(nursery.make, steady.ask(4)))
+    saved, _ = unpack_checkpoint(pack_checkpoint(steady.saved(), {}))
     steady = AsyncLoop(engine, saved=[saved], **SIZES | {"evaluations": 6})
     assert steady.ended
     assert [result.evaluations for result in steady.results] == [6, 6]
@@ -507,8 +512,8 @@ def test_whoever_has_spent_his_evaluations_goes_on_with_more_as_if_he_never_had(
     whole, expected, _ = drive(engine, nursery.make, **SIZES)
     steady, told, _ = drive(engine, nursery.make, **SIZES | {"evaluations": shorter})
     assert [result.evaluations for result in steady.results] == [shorter] * 2
-    saved, _ = unpacked(packed(steady.saved(), {}))
-    assert saved.going == [0, 1]
+    saved, _ = unpack_checkpoint(pack_checkpoint(steady.saved(), {}))
+    assert saved.active_runs == [0, 1]
     heard = Recorder()
     longer = AsyncLoop(engine, saved=[saved], observers=[heard], **SIZES)
     drive(engine, nursery.make, steady=longer)
@@ -530,12 +535,12 @@ def test_a_run_whose_end_was_not_told_ends_when_it_goes_on() -> None:
     engine = make_engine(Target(near=0.0), population=4, reuse=False)
     nursery = nursery_of(engine)
     steady, _, _ = begun(engine, nursery)
-    (order,) = steady.orders(1)
+    (order,) = steady.ask(1)
     child = nursery.make(order)
     steady._reporter._observers = [Full()]
     with pytest.raises(TfsmError, match="no room"):
-        steady.settle(ChildResult(0, child.number, child.genome, (child.found[0], np.bool_(True), *child.found[2:])))
-    saved, _ = unpacked(packed(steady.saved(), {}))
+        steady.tell(ChildResult(0, child.number, child.genome, (child.found[0], np.bool_(True), *child.found[2:])))
+    saved, _ = unpack_checkpoint(pack_checkpoint(steady.saved(), {}))
     gone_on = AsyncLoop(engine, saved=[saved], **SIZES)
     assert [(result.run, result.solved, result.evaluations) for result in gone_on.results] == [(0, True, 5)]
 
@@ -548,8 +553,8 @@ def outcomes(steady: AsyncLoop) -> list[Any]:
 def test_runs_of_which_nothing_was_kept_begin_among_others_that_go_on(engine: Engine, nursery: ChildWorker) -> None:
     whole, _, _ = drive(engine, nursery.make, **SIZES)
     steady, _, _ = begun(engine, nursery)
-    steady.settle(*map(nursery.make, steady.orders(2)))
-    saved, _ = unpacked(packed(steady.saved(), {}))
+    steady.tell(*map(nursery.make, steady.ask(2)))
+    saved, _ = unpack_checkpoint(pack_checkpoint(steady.saved(), {}))
     for part in (range(1), range(1, 2)):
         gone_on = AsyncLoop(engine, saved=[saved.part(part)], **SIZES)
         drive(engine, nursery.make, steady=gone_on)
@@ -560,8 +565,8 @@ def test_nothing_is_traced_twice(engine: Engine, nursery: ChildWorker) -> None:
     for _ in range(2):
         drive(engine, nursery.make, at_once=3, pick=lambda there: there - 1, **SIZES)
     assert engine.match.traces == 1
-    assert engine.settle.traces == 1
-    assert engine.settle_first.traces == 1
+    assert engine.tell.traces == 1
+    assert engine.tell_initial.traces == 1
 
 
 SIZES_STEADY_MANY: dict[str, Any] = {"runs": 2, "evaluations": 30, "log_every": 7}
@@ -631,7 +636,7 @@ def plain_steady(events: list[Event], run: int, population: int) -> tuple[np.nda
             continue
         if number < population:
             draw_seed, _ = split(fold(root, run, number), 2)
-            child, place = Initial("normal", 1.0).genomes(network, draw_seed[None]), number
+            child, place = Initializer("normal", 1.0).genomes(network, draw_seed[None]), number
         else:
             select_seed, mutate_seed, _ = split(fold(root, run, number), 3)
             choice = selection.choose(tf.constant(fitness[None]), select_seed[None])
@@ -682,10 +687,10 @@ def test_several_at_once_are_settled_as_if_one_by_one(place: Place) -> None:
     again, heard, events = Replayed(expected.events), Recorder(), list[Event]()
     steady = AsyncLoop(place.engine, seed=0, observers=[heard], events=events.append, **SIZES_STEADY_MANY)
     for handed, settled in again.rounds():
-        orders = steady.orders(len(handed))
+        orders = steady.ask(len(handed))
         assert [(order.run, order.number) for order in orders] == handed
         again.made |= {(order.run, order.number): place.nursery.make(order) for order in orders}
-        steady.settle(*(again.made[who] for who in settled))
+        steady.tell(*(again.made[who] for who in settled))
     found = Outcome.of(steady, heard, events, place.engine)
     assert found == expected
 
@@ -739,13 +744,13 @@ def test_a_checkpoint_at_any_moment_gives_a_log_that_can_be_replayed(
     for _ in range(moment):
         if steady.ended:
             break
-        away += steady.orders(at_once - len(away))
-        steady.settle(place.nursery.make(away.pop(chance.randrange(len(away)))))
+        away += steady.ask(at_once - len(away))
+        steady.tell(place.nursery.make(away.pop(chance.randrange(len(away)))))
         if chance.random() < 0.3:
-            away += steady.orders(at_once - len(away))
-    content = packed(steady.saved(), {})
+            away += steady.ask(at_once - len(away))
+    content = pack_checkpoint(steady.saved(), {})
     place.engine.reset(0)  # nothing is left of it but the file
-    saved, _ = unpacked(content)
+    saved, _ = unpack_checkpoint(content)
     assert saved.events == len(events)
     gone_on = AsyncLoop(
         place.engine, seed=0, observers=[once], events=events.append, saved=[saved], **SIZES_STEADY_MANY

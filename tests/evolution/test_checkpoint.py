@@ -22,9 +22,20 @@ from tests.helpers.domains import HostTarget, Target
 from tests.helpers.engines import Recorder, make_engine
 from tfsm.errors import TfsmError
 from tfsm.evolution import checkpoint as container
-from tfsm.evolution.checkpoint import VERSION, Damaged, Rows, Saved, dump, load, load_file, packed, restore, unpacked
+from tfsm.evolution.checkpoint import (
+    VERSION,
+    Checkpoint,
+    DamagedCheckpoint,
+    LazyTable,
+    dump,
+    load,
+    load_file,
+    pack_checkpoint,
+    restore_tables,
+    unpack_checkpoint,
+)
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.lockstep_loop import Loop
+from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.evolution.variation import Adaptation
 from tfsm_plugins.mutations.gradient import SafeMutationSum
 from tfsm_plugins.selections.map_elites import MapElites
@@ -33,8 +44,8 @@ from tfsm_plugins.selections.novelty import Novelty
 DTYPES = [np.dtype(name) for name in ("<f4", "<f8", ">f4", ">i8", "<i4", "|b1", "|u1", "<f2")]
 
 
-def rows_of(table: np.ndarray) -> Rows:
-    return Rows(table.dtype, table.shape, lambda place: table[place])
+def rows_of(table: np.ndarray) -> LazyTable:
+    return LazyTable(table.dtype, table.shape, lambda place: table[place])
 
 
 def dumped(header: dict[str, Any], **tables: np.ndarray) -> bytes:
@@ -77,23 +88,23 @@ def test_every_byte_counts() -> None:
         for change in (1, 0x80):
             changed = bytearray(content)
             changed[place] ^= change
-            with pytest.raises(Damaged, match="here"):
+            with pytest.raises(DamagedCheckpoint, match="here"):
                 load(bytes(changed), "here")
 
 
 def test_no_end_is_taken_for_the_end() -> None:
     content = dumped({"a": 1}, table=np.arange(5.0))
     for length in range(len(content)):
-        with pytest.raises(Damaged, match="here"):
+        with pytest.raises(DamagedCheckpoint, match="here"):
             load(content[:length], "here")
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedCheckpoint):
         load(content + b"\0", "here")
 
 
 def test_a_newer_format_says_so_whatever_else_it_holds() -> None:
     content = dumped({})
     newer = signed(content[:16] + struct.pack("<I", VERSION + 1) + content[20:-32])
-    with pytest.raises(Damaged, match=r"written by a newer tfsm .*upgrade"):
+    with pytest.raises(DamagedCheckpoint, match=r"written by a newer tfsm .*upgrade"):
         load(newer, "here")
 
 
@@ -114,13 +125,13 @@ def test_a_newer_format_says_so_whatever_else_it_holds() -> None:
 )
 def test_nonsense_with_the_right_digest_is_refused(text: bytes) -> None:
     body = struct.pack("<16sIQ", b"tfsm checkpoint\n", VERSION, len(text)) + text
-    with pytest.raises(Damaged, match="not a checkpoint of tfsm"):
+    with pytest.raises(DamagedCheckpoint, match="not a checkpoint of tfsm"):
         load(signed(body), "here")
 
 
 def test_a_header_longer_than_the_file_is_refused() -> None:
     body = struct.pack("<16sIQ", b"tfsm checkpoint\n", VERSION, 2**40) + b"{}"
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedCheckpoint):
         load(signed(body), "here")
 
 
@@ -133,7 +144,7 @@ def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
         pickle.dumps(Trap()),
         signed(struct.pack("<16sIQ", b"tfsm checkpoint\n", 1, 9) + pickle.dumps(Trap())),
     ):
-        with pytest.raises(Damaged):
+        with pytest.raises(DamagedCheckpoint):
             load(content, "here")
     assert not (tmp_path / "sprung").exists()
 
@@ -144,15 +155,15 @@ def test_a_disk_that_cannot_read_is_told_of(tmp_path: Path, monkeypatch: pytest.
 
     (tmp_path / "some").write_bytes(b"x" * 500)
     monkeypatch.setattr(container, "_digest", fail)
-    with pytest.raises(Damaged, match="some: cannot be read: Input/output error"):
+    with pytest.raises(DamagedCheckpoint, match="some: cannot be read: Input/output error"):
         load_file(tmp_path / "some")
 
 
 def test_files_that_cannot_be_read_are_told_of(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    with pytest.raises(Damaged, match="empty"):
+    with pytest.raises(DamagedCheckpoint, match="empty"):
         load_file(tmp_path / "empty")
-    with pytest.raises(Damaged, match="cannot be read: No such file"):
+    with pytest.raises(DamagedCheckpoint, match="cannot be read: No such file"):
         load_file(tmp_path / "missing")
     (tmp_path / "good").write_bytes(dumped({"a": 1}, table=np.arange(3)))
     header, tables = load_file(tmp_path / "good")
@@ -175,15 +186,17 @@ class Keeper:
     def bound(self, spent: int) -> int:
         return (spent // self.every + 1) * self.every
 
-    def due(self, spent: int) -> bool:
+    def is_due(self, spent: int) -> bool:
         return not self.only_when_it_must
 
-    def keep(self, saved: Saved, *, last: bool = False) -> None:
-        self.kept.append((packed(saved, {}), len(self.recorder.metrics)))
+    def keep(self, saved: Checkpoint, *, last: bool = False) -> None:
+        self.kept.append((pack_checkpoint(saved, {}), len(self.recorder.metrics)))
 
 
 def loop(engine: Engine, recorder: Recorder, *, evaluations: int, runs: int = 3, **more: Any) -> list[Any]:
-    results = Loop(engine, seed=0, runs=runs, evaluations=evaluations, log_every=20, observers=[recorder], **more).run()
+    results = LockstepLoop(
+        engine, seed=0, runs=runs, evaluations=evaluations, log_every=20, observers=[recorder], **more
+    ).run()
     return [
         (r.run, r.solved, r.evaluations, r.best_fitness, r.champion_fitness, r.champion.tobytes())
         for r in sorted(results, key=lambda result: result.run)
@@ -229,7 +242,7 @@ def test_a_loop_that_is_left_comes_to_the_same_end(plain: Engine, name: str) -> 
     lines = by_key(told.metrics)
     for content, before in keeper.kept[:: 4 if name in DEFAULT else 1]:
         again = Recorder()
-        found = loop(engine, again, evaluations=57, saved=[unpacked(content)[0]])
+        found = loop(engine, again, evaluations=57, saved=[unpack_checkpoint(content)[0]])
         assert found == expected
         assert by_key(told.metrics[:before] + again.metrics) == lines
 
@@ -240,7 +253,7 @@ def test_a_finished_loop_goes_on_as_if_it_had_never_ended(plain: Engine, shorter
     expected = loop(plain, whole, evaluations=longer)
     keeper = Keeper(told, every=1000)
     loop(plain, told, evaluations=shorter, checkpoints=keeper)
-    assert loop(plain, again, evaluations=longer, saved=[unpacked(keeper.kept[-1][0])[0]]) == expected
+    assert loop(plain, again, evaluations=longer, saved=[unpack_checkpoint(keeper.kept[-1][0])[0]]) == expected
     assert by_key(told.metrics + again.metrics) == by_key(whole.metrics)
 
 
@@ -248,12 +261,12 @@ def test_groups_may_be_others_than_before(plain: Engine) -> None:
     told, again = Recorder(), Recorder()
     keeper = Keeper(told, every=15)
     expected = loop(plain, told, evaluations=50, checkpoints=keeper)
-    content, before = next(item for item in keeper.kept if unpacked(item[0])[0].spent == 30)
+    content, before = next(item for item in keeper.kept if unpack_checkpoint(item[0])[0].evaluations_used == 30)
     narrow = make_engine(Target(near=0.5), runs=3, width=2)
-    assert loop(narrow, again, evaluations=50, saved=[unpacked(content)[0]]) == expected
+    assert loop(narrow, again, evaluations=50, saved=[unpack_checkpoint(content)[0]]) == expected
     assert by_key(told.metrics[:before] + again.metrics) == by_key(told.metrics)
     # Some of the runs only; the others begin anew.
-    saved = unpacked(content)[0].part(range(1, 3))
+    saved = unpack_checkpoint(content)[0].part(range(1, 3))
     assert saved.runs == range(1, 3)
     assert loop(narrow, Recorder(), evaluations=50, saved=[saved]) == expected
 
@@ -266,33 +279,33 @@ def test_there_may_be_more_runs_than_before(plain: Engine) -> None:
     whole = loop(wider, Recorder(), evaluations=50, runs=7)
     assert whole[:3] == expected
     for content, _ in keeper.kept:
-        assert loop(wider, Recorder(), evaluations=50, runs=7, saved=[unpacked(content)[0]]) == whole
+        assert loop(wider, Recorder(), evaluations=50, runs=7, saved=[unpack_checkpoint(content)[0]]) == whole
 
 
 def test_what_does_not_fit_is_refused(plain: Engine) -> None:
     keeper = Keeper(Recorder())
     loop(plain, keeper.recorder, evaluations=8, checkpoints=keeper)
-    tables = dict(unpacked(keeper.kept[-2][0])[0].tables)
+    tables = dict(unpack_checkpoint(keeper.kept[-2][0])[0].tables)
     fitness = tables.pop("fitness")
     with pytest.raises(TfsmError, match="what was saved does not fit: of fitness there is nothing"):
-        restore(plain.state, tables, range(3))
+        restore_tables(plain.state, tables, range(3))
     for other in (replace(fitness, shape=(3, 7)), replace(fitness, dtype=np.dtype(np.float64))):
         with pytest.raises(TfsmError, match=r"of fitness there is .* is needed"):
-            restore(plain.state, {**tables, "fitness": other}, range(3))
+            restore_tables(plain.state, {**tables, "fitness": other}, range(3))
     with pytest.raises(TfsmError, match="of strange there is"):
-        restore(plain.state, {**tables, "fitness": fitness, "strange": fitness}, range(3))
+        restore_tables(plain.state, {**tables, "fitness": fitness, "strange": fitness}, range(3))
 
 
 def test_what_is_packed_is_all_that_the_state_has(plain: Engine) -> None:
     keeper = Keeper(Recorder())
     loop(plain, keeper.recorder, evaluations=20, checkpoints=keeper)
-    saved, about = unpacked(keeper.kept[12][0])
+    saved, about = unpack_checkpoint(keeper.kept[12][0])
     assert about == {}
-    assert saved.going == [0, 1, 2]
+    assert saved.active_runs == [0, 1, 2]
     assert set(saved.tables) == set(plain.state.tables())
     before = {name: np.stack(list(rows)).tobytes() for name, rows in saved.tables.items()}
     plain.reset(0)
-    restore(plain.state, saved.tables, [0, 1, 2])
+    restore_tables(plain.state, saved.tables, [0, 1, 2])
     assert {name: table.numpy().tobytes() for name, table in plain.state.tables().items()} == before
 
 
@@ -315,6 +328,6 @@ def test_an_evaluation_that_fails_leaves_the_state_as_it_was_before(mode: Any) -
         fail_at[0] = calls[0] + at
         with pytest.raises(Exception, match="broken down"):
             loop(engine, keeper.recorder, evaluations=45, checkpoints=keeper)
-        saved = [unpacked(content)[0] for content, _ in keeper.kept]
-        assert [group.spent for group in saved] == ([at - 1] if at > 1 else [])
+        saved = [unpack_checkpoint(content)[0] for content, _ in keeper.kept]
+        assert [group.evaluations_used for group in saved] == ([at - 1] if at > 1 else [])
         assert loop(engine, Recorder(), evaluations=45, saved=saved) == expected

@@ -17,10 +17,10 @@ import tensorflow as tf
 import tfsm_domains.hard_maze
 from tests.helpers.engines import evolve
 from tfsm.errors import TfsmError
-from tfsm.evolution.compile_plan import Traced, make_plan
+from tfsm.evolution.compile_plan import TracedFunction, make_plan
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluation import Evaluator
-from tfsm.evolution.initialization import Initial
+from tfsm.evolution.initialization import Initializer
 from tfsm.kernels import random as noise
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
@@ -95,7 +95,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(noise, "_ROUNDS", 4)
     # What an evaluation is like does not depend on the operator or the scheme: it is found out once for each domain.
     monkeypatch.setattr(Evaluator, "template", template)
-    monkeypatch.setattr(Traced, "__call__", lambda self, *tensors: self._function.python_function(*tensors))
+    monkeypatch.setattr(TracedFunction, "__call__", lambda self, *tensors: self._function.python_function(*tensors))
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
@@ -141,7 +141,7 @@ def test_it_works_or_says_why_not(domain: str, mutation: str, selection: str, ma
             part("selection", selection),
             intensity=0.01,
             population=population,
-            initial=Initial("xavier-normal", None),
+            initial=Initializer("xavier-normal", None),
             seed=0,
             plan=make_plan(network, runs=1, population=population),
         )

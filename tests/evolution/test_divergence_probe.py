@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tests.helpers.domains import Target
 from tests.helpers.engines import evolve, make_engine
-from tfsm.evolution.divergence_probe import MOST, probes
+from tfsm.evolution.divergence_probe import MAX_PROBES, probe_count
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.reporter import plain, quartiles, spread
 from tfsm.interfaces import Child, Nest, Tensor
@@ -58,8 +58,8 @@ def lines(engine: Engine, evaluations: int = 41) -> Iterator[tuple[dict[str, Any
 
 @pytest.mark.parametrize(("log_every", "count"), [(1, 5), (20, 5), (250, 5), (400, 9), (999, 17), (10**9, 17)])
 def test_no_more_than_a_few_children_are_made_for_the_log(log_every: int, count: int) -> None:
-    assert probes(log_every) == count
-    assert probes(log_every) % 4 == 1
+    assert probe_count(log_every) == count
+    assert probe_count(log_every) % 4 == 1
 
 
 @pytest.mark.slow
@@ -95,8 +95,8 @@ def test_quantiles_are_drawn_from_as_many_children_as_the_interval_pays_for() ->
     engine = make_engine(Target(near=0.0), Control())
     lanes = tf.range(2)
     engine.begin(tf.constant(6), lanes, tf.constant(2), tf.constant(6))
-    few, many = (engine.probe(lanes, tf.constant(count))[0].numpy() for count in (5, MOST))
-    assert (few.shape, many.shape) == ((2, 5), (2, MOST))
+    few, many = (engine.probe(lanes, tf.constant(count))[0].numpy() for count in (5, MAX_PROBES))
+    assert (few.shape, many.shape) == ((2, 5), (2, MAX_PROBES))
     np.testing.assert_array_equal(few, many[:, :5])
     assert len(np.unique(many)) == many.size
     assert engine.probe.traces == 1, "however many"
@@ -144,7 +144,7 @@ def test_a_linear_unit_is_as_sensitive_as_its_inputs_say(mutation: Any, expected
 def test_curvature_is_measured_along_a_unit_vector_drawn_for_it(way: str) -> None:
     engine = make_engine(Target(near=0.0), SafeMutationSecondOrder(), HillClimber(), population=1, **WAYS[way])
     for run, (line, (parent,)) in enumerate(lines(engine)):
-        _, seed, _ = split(fold(root_seed(0), run, -1 - MOST * 41), 3)
+        _, seed, _ = split(fold(root_seed(0), run, -1 - MAX_PROBES * 41), 3)
         noise = gaussian(seed, 3).numpy()
         inputs = np.stack([parent, np.ones(3)])  # [I, P]; the divergence of d is the mean of (x d)^2
         curvature = 2 * inputs.T @ inputs / 2 @ (noise / np.linalg.norm(noise))

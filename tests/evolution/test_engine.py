@@ -11,7 +11,7 @@ import tensorflow as tf
 from tests.helpers.domains import BestReplacesWorst, HostTarget, OneGenomeNoise, Target
 from tests.helpers.engines import evolve, make_engine
 from tfsm.errors import TfsmError
-from tfsm.evolution.initialization import Initial
+from tfsm.evolution.initialization import Initializer
 from tfsm.kernels.random import fold, root_seed, split
 from tfsm.models.network import Network
 from tfsm_plugins.mutations.gaussian import Control
@@ -30,7 +30,7 @@ def plain_loop(
     genomes, fitness, seen = [], [], []
     for number in range(population):
         draw_seed, evaluate_seed = split(fold(root, run, number), 2)
-        genome = Initial("normal", 1.0).genomes(network, draw_seed[None])
+        genome = Initializer("normal", 1.0).genomes(network, draw_seed[None])
         found = domain.evaluate(network, genome, evaluate_seed[None])
         genomes.append(genome[0].numpy())
         fitness.append(float(found.fitness[0]))
@@ -177,7 +177,7 @@ def test_a_run_that_goes_on_says_when_it_was_first_solved() -> None:
 def test_an_archive_fills_and_says_how_far() -> None:
     scheme = MapElites(bounds="-4:4,-4:4,-4:4", beginners=5)
     engine = make_engine(selection=scheme, population=27, intensity=1.0, stop_when_solved=False)
-    assert engine.selector.beginners == 5
+    assert engine.selector.initial_population == 5
     _, told = evolve(engine, evaluations=120, log_every=40)
     coverage = [line["coverage"] for line in told.metrics if line["run"] == 0]
     assert len(coverage) == 3

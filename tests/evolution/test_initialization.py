@@ -7,7 +7,7 @@ import tensorflow as tf
 from keras import layers as kl
 from scipy import stats
 
-from tfsm.evolution.initialization import Initial, fans
+from tfsm.evolution.initialization import Initializer, fans
 from tfsm.kernels.random import root_seed
 from tfsm.models.network import Network
 
@@ -47,7 +47,7 @@ KERNELS = {  # by place among the trainable variables: fan in plus fan out
     ("scheme", "gain"), [("xavier-normal", 1.0), ("xavier-uniform", 1.0), ("xavier-normal", 0.5), ("xavier-uniform", 3)]
 )
 def test_xavier_gives_every_kernel_its_variance_and_leaves_the_rest(network: Network, scheme: str, gain: float) -> None:
-    drawn = Initial(scheme, None if gain == 1 else gain).genomes(network, SEEDS)
+    drawn = Initializer(scheme, None if gain == 1 else gain).genomes(network, SEEDS)
     for place, values in enumerate(network.layout.split(drawn)):
         if place not in KERNELS:
             np.testing.assert_array_equal(values, np.full(values.shape, 7.0))
@@ -69,21 +69,21 @@ def test_xavier_gives_every_kernel_its_variance_and_leaves_the_rest(network: Net
 def test_normal_and_uniform_draw_every_weight_alike_biases_too(
     network: Network, scheme: str, scale: float | None, spread: float
 ) -> None:
-    for values in network.layout.split(Initial(scheme, scale).genomes(network, SEEDS)):
+    for values in network.layout.split(Initializer(scheme, scale).genomes(network, SEEDS)):
         sample = np.ravel(values).astype(np.float64)
         where = ("norm", (0, spread)) if scheme == "normal" else ("uniform", (-spread, 2 * spread))
         assert stats.kstest(sample, *where).pvalue > 1e-4
 
 
 def test_model_starts_everybody_from_the_models_own_weights(network: Network) -> None:
-    drawn = Initial("model").genomes(network, SEEDS)
+    drawn = Initializer("model").genomes(network, SEEDS)
     np.testing.assert_array_equal(drawn, np.tile(network.genome, (60, 1)))
 
 
 @pytest.mark.parametrize("scheme", ["xavier-normal", "xavier-uniform", "normal", "uniform"])
 def test_a_genome_depends_on_its_own_seed_alone(network: Network, scheme: str) -> None:
-    drawn = Initial(scheme).genomes(network, SEEDS[:5]).numpy()
-    alone = [Initial(scheme).genomes(network, seed[None])[0].numpy() for seed in SEEDS[:5]]
+    drawn = Initializer(scheme).genomes(network, SEEDS[:5]).numpy()
+    alone = [Initializer(scheme).genomes(network, seed[None])[0].numpy() for seed in SEEDS[:5]]
     np.testing.assert_array_equal(drawn, alone)
     assert len({row.tobytes() for row in drawn}) == 5
 
@@ -99,12 +99,12 @@ def test_fans_are_counted_as_keras_counts_them(shape: tuple[int, ...]) -> None:
 def test_genomes_of_a_float64_model_are_float64() -> None:
     model = keras.Sequential([keras.Input((2,), dtype="float64"), kl.Dense(2, dtype="float64")])
     for scheme in ("xavier-normal", "uniform", "model"):
-        assert Initial(scheme).genomes(Network(model), root_seed(1)[None]).dtype == tf.float64
+        assert Initializer(scheme).genomes(Network(model), root_seed(1)[None]).dtype == tf.float64
 
 
 def test_biases_too_where_they_are_asked_for(network: Network) -> None:
-    plain = network.layout.split(Initial("xavier-normal").genomes(network, SEEDS))
-    biased = network.layout.split(Initial("xavier-biased").genomes(network, SEEDS))
+    plain = network.layout.split(Initializer("xavier-normal").genomes(network, SEEDS))
+    biased = network.layout.split(Initializer("xavier-biased").genomes(network, SEEDS))
     fan_in = {1: 3 * 3 * 2, 6: 8, 9: 10, 11: 12}  # of each layer's kernel, by the place of the bias
     for place, (before, after) in enumerate(zip(plain, biased, strict=True)):
         moved = np.ravel(after - before)

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.helpers.domains import OneGenomeNoise, Target
 from tests.helpers.engines import evolve, make_engine
-from tfsm.evolution.variation import FURTHEST, Adaptation
+from tfsm.evolution.variation import MAX_SCALE, Adaptation
 from tfsm.kernels.random import fold, root_seed
 from tfsm_plugins.mutations.gradient import SafeMutationAbs
 from tfsm_plugins.mutations.rescale import SafeMutationRescale
@@ -24,20 +24,20 @@ def test_a_strength_is_inherited_with_lognormal_noise() -> None:
 
 
 def test_a_strength_has_bounds() -> None:
-    extreme = tf.fill([4_000], FURTHEST)
-    assert float(tf.reduce_max(Adaptation("self", rate=2.0).inherited(extreme, MANY))) == FURTHEST
+    extreme = tf.fill([4_000], MAX_SCALE)
+    assert float(tf.reduce_max(Adaptation("self", rate=2.0).inherited(extreme, MANY))) == MAX_SCALE
 
 
 def test_a_strength_does_not_depend_on_how_many_runs_share_the_batch() -> None:
-    breeder = make_engine(adaptation=Adaptation("divergence", rate=0.3, target=0.01)).breeder
+    variation = make_engine(adaptation=Adaptation("divergence", rate=0.3, target=0.01)).variation
     strengths = tf.constant(np.random.default_rng(0).lognormal(size=999), tf.float32)
     moved = tf.constant(np.random.default_rng(1).lognormal(size=999), tf.float32)
     seeds = MANY[:999]
-    together = breeder.inherited(strengths, seeds), breeder.corrected(strengths, moved)
+    together = variation.inherited(strengths, seeds), variation.corrected(strengths, moved)
     pairs = [slice(start, start + 3) for start in range(0, 999, 3)]
     alone = [
-        tf.concat([breeder.inherited(strengths[some], seeds[some]) for some in pairs], axis=0),
-        tf.concat([breeder.corrected(strengths[some], moved[some]) for some in pairs], axis=0),
+        tf.concat([variation.inherited(strengths[some], seeds[some]) for some in pairs], axis=0),
+        tf.concat([variation.corrected(strengths[some], moved[some]) for some in pairs], axis=0),
     ]
     for one, other in zip(together, alone, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -84,4 +84,4 @@ def test_children_come_to_the_wanted_divergence() -> None:
     _, told = evolve(engine, evaluations=300, log_every=100)
     last = [line["divergence_quantiles"][2] for line in told.metrics if line["evaluations"] == 300]
     assert np.median(last) == pytest.approx(1e-3, rel=0.9)
-    assert float(engine.state.control[0]) < 0.1
+    assert float(engine.state.run_intensity_scale[0]) < 0.1

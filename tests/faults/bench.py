@@ -15,7 +15,7 @@ from tests.faults.final import Final as FinalState
 from tests.helpers.fake_distribution import FakeSite
 from tfsm.parallel.pool import Backend
 from tfsm.plugins import Plugins, load_plugins
-from tfsm.runs.build import Engines
+from tfsm.runs.build import EngineCache
 from tfsm.runs.result import Result
 from tfsm.runs.resume import reopened
 from tfsm.runs.runner import run_experiment
@@ -41,7 +41,7 @@ class Bench:
     sets: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        self._engines, self._count = Engines(), 0
+        self._engines, self._count = EngineCache(), 0
         self.plugins = with_fragile(self.root)
         self.heard: list[str] = []
         """What the user was told by the last run."""

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from tests.faults.bench import Bench
 from tests.faults.trial import Trial, compared
-from tfsm.evolution.checkpoint import packed, read_saved
+from tfsm.evolution.checkpoint import pack_checkpoint, read_checkpoint
 
 Change: TypeAlias = Callable[[bytes], bytes]
 LEFT: Final = 80
@@ -149,8 +149,8 @@ def newer(content: bytes) -> bytes:
 
 def _foreign(file: Path) -> bytes:
     """Return what another experiment, with other settings, would have written."""
-    saved, about = read_saved(file)
-    return packed(saved, about | {"experiment": "another"})
+    saved, about = read_checkpoint(file)
+    return pack_checkpoint(saved, about | {"experiment": "another"})
 
 
 def _flipped(content: bytes, at: int) -> bytes:

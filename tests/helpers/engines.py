@@ -9,8 +9,8 @@ from typing import Any
 from tests.helpers.domains import Target
 from tfsm.evolution.compile_plan import make_plan
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.initialization import Initial
-from tfsm.evolution.lockstep_loop import Loop
+from tfsm.evolution.initialization import Initializer
+from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.evolution.observers import RunResult, Silent
 from tfsm.models.network import Network
 from tfsm_plugins.mutations.gaussian import Control
@@ -74,7 +74,7 @@ def make_engine(
         selection or Tournament(size=3),
         intensity=intensity,
         population=population,
-        initial=Initial("normal", 1.0),
+        initial=Initializer("normal", 1.0),
         seed=seed,
         plan=replace(make_plan(network, runs=runs, population=population, **plan), one_by_one=one_by_one),
         adaptation=adaptation,
@@ -93,7 +93,7 @@ def evolve(
 ) -> tuple[list[RunResult], Recorder]:
     """Run a loop to its end and return the results by run, and what an observer heard."""
     recorder = Recorder()
-    loop = Loop(
+    loop = LockstepLoop(
         engine, seed=seed, runs=runs, evaluations=evaluations, log_every=log_every, observers=[recorder], stop=stop
     )
     return sorted(loop.run(), key=lambda result: result.run), recorder

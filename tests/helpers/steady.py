@@ -17,7 +17,7 @@ from tfsm.evolution.variation import Variation
 
 def nursery_of(engine: Engine) -> ChildWorker:
     """Return a worker for an engine's children, which knows nothing of its populations."""
-    own = engine.breeder
+    own = engine.variation
     return ChildWorker(
         Variation(
             own.network,
@@ -56,9 +56,9 @@ def drive(
         steady = AsyncLoop(engine, observers=[recorder], events=events.append, **options)
     away: list[ChildRequest] = []
     while not steady.ended:
-        away += steady.orders(at_once - len(away))
+        away += steady.ask(at_once - len(away))
         if not away:  # a replay may end by settling whom it held
             assert steady.ended
             break
-        steady.settle(sent(make(sent(away.pop(pick(len(away)))))))
+        steady.tell(sent(make(sent(away.pop(pick(len(away)))))))
     return steady, recorder, events

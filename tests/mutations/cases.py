@@ -15,7 +15,7 @@ from keras import layers as kl
 from tests.reference import forward as ref
 from tests.reference import measures
 from tests.reference import threefry as twin
-from tfsm.evolution.variation import mutated
+from tfsm.evolution.variation import mutate_batch
 from tfsm.kernels.random import root_seed
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
@@ -138,4 +138,6 @@ def children(
     """Mutate genomes `[B, P]` that saw `[B, N, ...]` or `[1, N, ...]`, as the engine does but eagerly."""
     genomes = tf.constant(genomes, network.dtype)
     seed = tf.stack([root_seed(s) for s in seeds])
-    return mutated(operator(name, **options), network, genomes, inputs, tf.constant(intensity, network.dtype), seed)
+    return mutate_batch(
+        operator(name, **options), network, genomes, inputs, tf.constant(intensity, network.dtype), seed
+    )

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from keras import layers as kl
 
-from tfsm.evolution.variation import as_child, mutated
+from tfsm.evolution.variation import as_child, mutate_batch
 from tfsm.interfaces import Child
 from tfsm.kernels.experience import sample_experiences
 from tfsm.kernels.line_search import search
@@ -62,7 +62,7 @@ def test_an_operator_for_one_genome_is_mapped_over_many(operator: Any, kind: str
     network = Network(keras.Sequential([keras.Input(shape), *middle, kl.Dense(2, "tanh")]))
     parents, seed, intensity = genomes(network, 3), seeds(3), tf.constant(0.02)
     inputs = tf.constant(np.random.default_rng(3).standard_normal((lanes, 5, *shape)), tf.float32)
-    together = mutated(operator(), network, parents, inputs, intensity, seed)
+    together = mutate_batch(operator(), network, parents, inputs, intensity, seed)
     for b in range(3):
         alone = as_child(operator()(network, parents[b], inputs[min(b, lanes - 1)], intensity, seed[b]))
         np.testing.assert_allclose(together.genome[b], alone.genome, rtol=1e-3, atol=1e-5)

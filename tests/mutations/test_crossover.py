@@ -10,7 +10,7 @@ import tfsm
 from tests.helpers.engines import evolve, make_engine
 from tests.mutations.cases import case, operator
 from tfsm.errors import TfsmError
-from tfsm.evolution.variation import Mates, mutated
+from tfsm.evolution.variation import Mates, mutate_batch
 from tfsm.kernels.random import root_seed
 
 OF = case("dense")
@@ -19,7 +19,7 @@ MATE = OF.genome + np.random.default_rng(8).standard_normal(OF.genome.shape)
 
 def crossed(wanted: float, seed: int = 1, mate: np.ndarray = MATE, **options: float) -> tfsm.Child:
     seen = tf.constant(OF.inputs[None]), tf.constant(2.0 * OF.inputs[None] + 0.5)
-    return mutated(
+    return mutate_batch(
         operator("safe-crossover", **options),
         OF.network,
         tf.constant(OF.genome[None]),

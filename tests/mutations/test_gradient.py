@@ -18,7 +18,7 @@ import tfsm
 from tests.mutations.cases import GRADIENT, SPECS, case, children, noise_of, operator, sensitivity
 from tests.reference import measures
 from tests.reference.threefry import gaussian
-from tfsm.evolution.variation import mutated
+from tfsm.evolution.variation import mutate_batch
 from tfsm.kernels.random import root_seed
 from tfsm.kernels.sensitivity import divergence, hessian_product
 from tfsm.models.network import Network
@@ -406,7 +406,7 @@ def mutate(name: str, network: Network, **how: Any) -> Callable[..., tf.Tensor]:
         operator(name, experiences=EXPERIENCES) if name != "control" else operator(name),
         tf.constant(0.02),
     )
-    return tf.function(lambda g, x, s: mutated(part, network, g, x, intensity, s).genome, **how)
+    return tf.function(lambda g, x, s: mutate_batch(part, network, g, x, intensity, s).genome, **how)
 
 
 @pytest.mark.parametrize("mutation", ALL[1:])

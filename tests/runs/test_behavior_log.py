@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tfsm.evolution.lockstep_loop import Intervals
+from tfsm.evolution.lockstep_loop import LogIntervals
 from tfsm.evolution.observers import Snapshot
 from tfsm.runs.behavior_log import BehaviorFiles, read_behavior
 
@@ -32,14 +32,14 @@ def parts(directory: Path) -> Path:
 
 
 def reopened(directory: Path) -> BehaviorFiles:
-    files = BehaviorFiles(directory, Intervals(20, 0))
+    files = BehaviorFiles(directory, LogIntervals(20, 0))
     files.reopen()
     return files
 
 
 @pytest.fixture
 def begun(tmp_path: Path) -> BehaviorFiles:
-    files = BehaviorFiles(tmp_path, Intervals(20, 0))
+    files = BehaviorFiles(tmp_path, LogIntervals(20, 0))
     for evaluations in (20, 40, 60):
         files.add(snapshot(0, evaluations))
     return files

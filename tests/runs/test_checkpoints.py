@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfsm.evolution.checkpoint import Apart, Rows, Saved
-from tfsm.evolution.checkpoint_schedule import Every
+from tfsm.evolution.checkpoint import AsyncRunState, Checkpoint, LazyTable
+from tfsm.evolution.checkpoint_schedule import CheckpointInterval
 from tfsm.evolution.observers import RunResult
 from tfsm.runs import checkpoints as module
 from tfsm.runs.checkpoints import CheckpointFiles
@@ -19,17 +19,19 @@ from tfsm.runs.checkpoints import CheckpointFiles
 ABOUT = {"experiment": "this one", "versions": {"tfsm": "1", "numpy": "2"}}
 
 
-def saved(first: int, count: int, spent: int, ended: tuple[int, ...] = ()) -> Saved:
+def saved(first: int, count: int, spent: int, ended: tuple[int, ...] = ()) -> Checkpoint:
     """A group whose only table says of each run how far it is."""
     going = [run for run in range(first, first + count) if run not in ended]
     numbers = np.array([[run, spent] for run in going], np.int32).reshape(len(going), 2)
     results = tuple(RunResult(run, 7, True, spent - 1, 1.0, 1.0, np.ones(2, np.float32)) for run in ended)
-    return Saved(first, count, spent, results, {}, {"table": Rows(numbers.dtype, numbers.shape, lambda i: numbers[i])})
+    return Checkpoint(
+        first, count, spent, results, {}, {"table": LazyTable(numbers.dtype, numbers.shape, lambda i: numbers[i])}
+    )
 
 
 def files(directory: Path, told: list[str] | None = None, about: dict[str, Any] | None = None, **more: Any) -> Any:
     return CheckpointFiles(
-        directory, about or ABOUT, Every(evaluations=10), (told if told is not None else []).append, **more
+        directory, about or ABOUT, CheckpointInterval(evaluations=10), (told if told is not None else []).append, **more
     )
 
 
@@ -37,13 +39,13 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in (directory / "checkpoints").iterdir())
 
 
-def standing(found: list[Saved]) -> dict[int, int]:
+def standing(found: list[Checkpoint]) -> dict[int, int]:
     """Return how far each run is that goes on, by the tables, which must agree with the header."""
     told = {}
     for group in found:
-        for run, row in zip(group.going, group.tables["table"], strict=True):
-            assert list(row) == [run, group.spent]
-            told[run] = group.spent
+        for run, row in zip(group.active_runs, group.tables["table"], strict=True):
+            assert list(row) == [run, group.evaluations_used]
+            told[run] = group.evaluations_used
     return told
 
 
@@ -68,7 +70,7 @@ def test_runs_that_have_ended_are_found_as_well(tmp_path: Path) -> None:
     files(tmp_path).keep(saved(0, 3, 30, ended=(1,)))
     (group, *others) = files(tmp_path).find(range(3))
     assert not others
-    assert group.going == [0, 2]
+    assert group.active_runs == [0, 2]
     assert [result.run for result in group.results] == [1]
 
 
@@ -181,7 +183,7 @@ def test_a_draft_of_somebody_who_was_killed_is_removed_and_nothing_else(tmp_path
 
 
 def test_never_writes_nothing(tmp_path: Path) -> None:
-    CheckpointFiles(tmp_path, ABOUT, Every()).keep(saved(0, 1, 10), last=True)
+    CheckpointFiles(tmp_path, ABOUT, CheckpointInterval()).keep(saved(0, 1, 10), last=True)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -210,8 +212,8 @@ def test_new_ones_of_a_run_that_is_evolved_again_are_kept_and_the_useless_go(tmp
 
 def test_out_of_step_each_run_is_asked_for_by_its_own_number(tmp_path: Path) -> None:
     numbers = np.array([7, 30], np.int32)
-    table = {"evaluations": Rows(numbers.dtype, numbers.shape, lambda place: numbers[place])}
-    files(tmp_path).keep(Saved(0, 2, 30, (), {}, table, {0: Apart(), 1: Apart()}, events=99))
+    table = {"evaluations": LazyTable(numbers.dtype, numbers.shape, lambda place: numbers[place])}
+    files(tmp_path).keep(Checkpoint(0, 2, 30, (), {}, table, {0: AsyncRunState(), 1: AsyncRunState()}, events=99))
     assert names(tmp_path) == ["run-000-001-at-000000099.checkpoint"]
     asked: list[tuple[int, int, bool]] = []
     files(tmp_path, is_whole=lambda *about: asked.append(about) or True).find(range(2))

@@ -13,7 +13,7 @@ import pytest
 from tests.helpers.domains import HostTarget, Target
 from tests.helpers.pools import WhereHere, here
 from tfsm.errors import TfsmError
-from tfsm.evolution import evaluation as care
+from tfsm.evolution import evaluation as failure_policy
 from tfsm.plugins import Plugins, load_plugins
 from tfsm.runs.records import read_record
 from tfsm.runs.result import Result
@@ -117,7 +117,7 @@ class Hanging(HostTarget):
 
 @pytest.mark.parametrize("where", [None, here(1, "children")], ids=["here", "children"])
 def test_a_domain_that_hangs_at_its_first_call_is_told(where: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(care, "WARM_UP", 0.1)
+    monkeypatch.setattr(failure_policy, "WARM_UP", 0.1)
     with pytest.raises(TfsmError, match=r"an evaluation took longer than 0\.2 seconds"):
         evolved(where, Hanging(), "evaluation_timeout=0.1")
 

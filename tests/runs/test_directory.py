@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tfsm.evolution.lockstep_loop import Intervals
+from tfsm.evolution.lockstep_loop import LogIntervals
 from tfsm.runs.directory import MetricsFile
 
 
@@ -86,14 +86,14 @@ def test_in_the_end_the_order_is_that_of_an_uninterrupted_run(tmp_path: Path) ->
     # Interrupted after 33 evaluations; run 0 came to its end at 47, run 1 at 40.
     for entry in (line(1, 20), line(0, 20), line(0, 33), line(1, 33), line(1, 40), line(0, 47), line(0, 40)):
         file.add([entry])
-    file.tidy(Intervals(20, 0))
+    file.tidy(LogIntervals(20, 0))
     assert (tmp_path / "metrics.jsonl").read_bytes() == whole
 
 
 def test_in_the_end_no_line_is_left_of_an_interruption_before_there_were_children(tmp_path: Path) -> None:
     file = MetricsFile(tmp_path)
     file.add([line(0, 0), line(0, 20), line(0, 40), line(0, 60), line(1, 20)])
-    file.tidy(Intervals(20, 40))
+    file.tidy(LogIntervals(20, 40))
     found = [json.loads(text) for text in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert found == [line(1, 20), line(0, 60)], "but the last of a run is its own"
 

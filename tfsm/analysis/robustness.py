@@ -15,8 +15,8 @@ from tfsm.analysis import Verdict, compare_retention, holm, retention
 from tfsm.analysis.results import Method, RunOutcome, load_studies
 from tfsm.errors import TfsmError
 from tfsm.evolution.evaluation import Evaluator
-from tfsm.evolution.initialization import Initial
-from tfsm.evolution.variation import mutated
+from tfsm.evolution.initialization import Initializer
+from tfsm.evolution.variation import mutate_batch
 from tfsm.interfaces import Domain, Evaluation, Mutation, Nest, SupportsPerformance, Tensor
 from tfsm.kernels.random import fold, root_seed
 from tfsm.models.network import Network, network_of
@@ -194,7 +194,7 @@ class MutantEvaluator:
 
 def _maker(mutation: Mutation, network: Network, domain: Domain) -> Callable[..., Tensor]:
     def make(parents: Tensor, experience: Nest, strength: Tensor, seeds: Tensor) -> Tensor:
-        return mutated(mutation, network, parents, domain.observe(experience), strength, seeds).genome
+        return mutate_batch(mutation, network, parents, domain.observe(experience), strength, seeds).genome
 
     return make
 
@@ -259,7 +259,7 @@ def measure_robustness(
     domain: Domain = build_part(plugins.domains[study.domain], settings.domain_options)
     model = pasts[first].champion(chosen[first][0].run)
     tryout = MutantEvaluator(domain, network_of(model, settings.mutated_layers), jit=pasts[first].jit)
-    measure = _measure(domain, tryout, Initial(settings.init, settings.init_scale), seed)
+    measure = _measure(domain, tryout, Initializer(settings.init, settings.init_scale), seed)
     used = {past.settings.mutation: past.settings for past in pasts.values()}
     operators = [build_operator(plugins, used.get(name, settings), name, None, config) for name in mutations]
 
@@ -293,7 +293,7 @@ class _Measure:
     of: Callable[[Evaluation], Tensor]
 
 
-def _measure(domain: Domain, tryout: MutantEvaluator, initial: Initial, seed: int) -> _Measure:
+def _measure(domain: Domain, tryout: MutantEvaluator, initial: Initializer, seed: int) -> _Measure:
     if isinstance(domain, SupportsPerformance):
         return _Measure(domain.performance_name, 0.0, domain.performance)
     seeds = fold(root_seed(seed), -2, tf.range(RANDOM_NETWORKS))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsm.evolution.compile_plan import Traced
+from tfsm.evolution.compile_plan import TracedFunction
 from tfsm.evolution.variation import Brood, Variation
 from tfsm.interfaces import Evaluation, Tensor
 
@@ -38,7 +38,7 @@ class ChildRequest:
     """None: one of the first individuals."""
     mate: Individual | None = field(default=None, repr=False)
     """The second parent, for an operator that recombines."""
-    strength: float = 1.0
+    intensity_scale: float = 1.0
     """How many times the intensity it gets."""
 
 
@@ -68,15 +68,15 @@ class ChildWorker:
     """Makes what is ordered.
 
     Args:
-        breeder: who does it; planned for one run, so that nothing wider is traced or evaluated.
+        variation: who does it; planned for one run, so that nothing wider is traced or evaluated.
     """
 
-    def __init__(self, breeder: Variation) -> None:
-        self._breeder = breeder
+    def __init__(self, variation: Variation) -> None:
+        self._variation = variation
         # As narrow as the lock step may be, and no narrower: its last digits are the same then.
-        self._width = breeder.plan.least_width
+        self._width = variation.plan.least_width
         self._live = tf.range(self._width) < 1
-        self._first, self._child = Traced(self._made_first), Traced(self._made_child)
+        self._first, self._child = TracedFunction(self._made_first), TracedFunction(self._made_child)
 
     def make(self, order: ChildRequest) -> ChildResult:
         """Make and evaluate an individual."""
@@ -85,7 +85,7 @@ class ChildWorker:
             made = self._first(*key)
         else:
             parents = [self._wide(leaf) for one in (order.parent, order.mate) if one for leaf in _leaves(one)]
-            made = self._child(*key, self._wide(np.float32(order.strength)), *parents)
+            made = self._child(*key, self._wide(np.float32(order.intensity_scale)), *parents)
         genome, found, diagnostics, moved = tf.nest.map_structure(lambda x: x[0].numpy(), made)
         return ChildResult(
             run=order.run,
@@ -100,22 +100,22 @@ class ChildWorker:
         return tf.constant(np.repeat(np.asarray(leaf)[None], self._width, axis=0))
 
     def _made_first(self, runs: Tensor, number: Tensor) -> tuple[Tensor, Evaluation, dict[str, Tensor], Tensor]:
-        draw_seed, evaluate_seed = self._breeder.first_seeds(runs, number)
-        genomes, found = self._breeder.first(draw_seed, evaluate_seed, self._live)
+        draw_seed, evaluate_seed = self._variation.initial_seeds(runs, number)
+        genomes, found = self._variation.first(draw_seed, evaluate_seed, self._live)
         return genomes, found, {}, _unknown(runs)
 
     def _made_child(
-        self, runs: Tensor, number: Tensor, strength: Tensor, *leaves: Tensor
+        self, runs: Tensor, number: Tensor, intensity_scale: Tensor, *leaves: Tensor
     ) -> tuple[Tensor, Evaluation, dict[str, Tensor], Tensor]:
-        breeder = self._breeder
-        _, mutate_seed, evaluate_seed = breeder.seeds(runs, number)
-        individual = (0, breeder.template.experience)
-        one, *second = tf.nest.pack_sequence_as([individual] * (1 + breeder.recombines), leaves)
+        variation = self._variation
+        _, mutate_seed, evaluate_seed = variation.seeds(runs, number)
+        individual = (0, variation.template.experience)
+        one, *second = tf.nest.pack_sequence_as([individual] * (1 + variation.recombines), leaves)
         parents, experience = one
-        child = breeder.children(parents, experience, strength, mutate_seed, second[0] if second else ())
-        found = breeder.evaluate(child.genome, evaluate_seed, self._live)
-        brood = Brood(parents, experience, child, strength)
-        moved = breeder.moved(brood) if breeder.adaptation.mode == "divergence" else _unknown(runs)
+        child = variation.children(parents, experience, intensity_scale, mutate_seed, second[0] if second else ())
+        found = variation.evaluate(child.genome, evaluate_seed, self._live)
+        brood = Brood(parents, experience, child, intensity_scale)
+        moved = variation.moved(brood) if variation.adaptation.mode == "divergence" else _unknown(runs)
         return child.genome, found, dict(child.diagnostics), moved
 
 

@@ -19,7 +19,7 @@ _NEVER: Final = ("never", "off")
 
 
 @dataclass(frozen=True)
-class Every:
+class CheckpointInterval:
     """How often; never, where both are None."""
 
     seconds: float | None = None
@@ -29,7 +29,7 @@ class Every:
         return self.seconds is not None or self.evaluations is not None
 
 
-def parse_every(text: str) -> Every:
+def parse_interval(text: str) -> CheckpointInterval:
     """Understand what a user says about how often.
 
     >>> parse_every("90s"), parse_every("5m").seconds, parse_every("10000").evaluations, bool(parse_every("never"))
@@ -37,20 +37,20 @@ def parse_every(text: str) -> Every:
     """
     told = text.strip().lower()
     if told in _NEVER:
-        return Every()
+        return CheckpointInterval()
     found = re.fullmatch(r"(\d[\d_]*(?:\.\d+)?)\s*([smh]?)", told)
     number = float(found[1].replace("_", "")) if found else 0.0
     if found and found[2] and number > 0:
-        return Every(seconds=number * _UNITS[found[2]])
+        return CheckpointInterval(seconds=number * _UNITS[found[2]])
     if found and not found[2] and number >= 1 and number == int(number):
-        return Every(evaluations=int(number))
+        return CheckpointInterval(evaluations=int(number))
     raise TfsmError(
         f"checkpoint_every={text}: expected seconds, minutes or hours (30s, 5m, 1h), a number of evaluations (10000), "
         "or never"
     )
 
 
-class Cadence:
+class CheckpointSchedule:
     """Says when the next checkpoint is due.
 
     By the clock, it waits longer where one takes long: so that all of them take no more than `SHARE` of the time.
@@ -61,7 +61,7 @@ class Cadence:
         size: bytes that a checkpoint is likely to have.
     """
 
-    def __init__(self, every: Every, clock: Callable[[], float] = time.monotonic, size: int = 0) -> None:
+    def __init__(self, every: CheckpointInterval, clock: Callable[[], float] = time.monotonic, size: int = 0) -> None:
         self._every, self._clock = every, clock
         self._next = clock() + max(every.seconds or 0.0, size / SPEED / SHARE)
         self._last = 0
@@ -71,7 +71,7 @@ class Cadence:
         every = self._every.evaluations
         return 2**62 if every is None else (spent // every + 1) * every
 
-    def due(self, spent: int) -> bool:
+    def is_due(self, spent: int) -> bool:
         """Say whether it is time."""
         if self._every.evaluations is not None:
             if spent < self._last:  # of other runs
@@ -79,7 +79,7 @@ class Cadence:
             return spent // self._every.evaluations > self._last // self._every.evaluations
         return self._every.seconds is not None and self._clock() >= self._next
 
-    def took(self, spent: int, seconds: float) -> None:
+    def record(self, spent: int, seconds: float) -> None:
         """Hear that there was a checkpoint just now, and how long it took."""
         self._last = spent
         self._next = self._clock() + max(self._every.seconds or 0.0, seconds / SHARE)

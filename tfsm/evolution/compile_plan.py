@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import tensorflow as tf
 
-from tfsm.interfaces import Tensor
+from tfsm.interfaces import Compile, Tensor
 from tfsm.models.network import Network
-
-Compile = Literal["auto", "xla", "graph"]
 
 _GIB = 2**30
 _REUSE_SHARE = 0.125
@@ -119,7 +117,7 @@ def _jit(network: Network, compile: Compile) -> tuple[bool, str]:
     return True, "every layer runs natively"
 
 
-class Traced:
+class TracedFunction:
     """Like `tf.function`, for a function of tensors whose shapes seldom change.
 
     Every engine has functions of its own, so that TensorFlow, which counts by the line of code, would warn of retracing

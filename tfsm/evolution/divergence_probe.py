@@ -7,17 +7,17 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfsm.evolution.state import State
-from tfsm.evolution.variation import Brood, Couple, one_by_one
+from tfsm.evolution.variation import Brood, Couple, map_one_by_one
 from tfsm.interfaces import Domain, Mutation, Nest, Tensor
 from tfsm.kernels.sensitivity import divergence
 from tfsm.models.network import Network
 
-LEAST, MOST = 5, 17
-SHARE = 50
+MIN_PROBES, MAX_PROBES = 5, 17
+EVALUATIONS_PER_PROBE = 50
 """Children that are evaluated for each one that is made for the log only."""
 
 
-def probes(log_every: int) -> int:
+def probe_count(log_every: int) -> int:
     """Return how many children to make at the end of an interval of so many evaluations.
 
     One more than a multiple of four, so that every quartile of their divergences is one of them.
@@ -25,10 +25,10 @@ def probes(log_every: int) -> int:
     >>> [probes(log_every) for log_every in (20, 250, 500, 1_000, 100_000)]
     [5, 5, 9, 17, 17]
     """
-    return min(MOST, max(LEAST, log_every // SHARE // 4 * 4 + 1))
+    return min(MAX_PROBES, max(MIN_PROBES, log_every // EVALUATIONS_PER_PROBE // 4 * 4 + 1))
 
 
-class Probe:
+class DivergenceProbe:
     """Makes children of the populations without evaluating or keeping any.
 
     Args:
@@ -57,9 +57,9 @@ class Probe:
         self._draw, self._children = draw, children
         self._sensitivity = getattr(mutation, "sensitivity", None)
         # Plain graphs: so few calls in an interval are not worth the seconds that XLA's compiler takes.
-        self._rows = tf.function(one_by_one(self._answers) if apart else self._answers)
+        self._rows = tf.function(map_one_by_one(self._answers) if apart else self._answers)
         # Once an interval, and one lane at a time, so that it does not matter how many runs share the batch.
-        self._measure = tf.function(one_by_one(self._measured))
+        self._measure = tf.function(map_one_by_one(self._measured))
 
     def run(self, lanes: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
         """Return divergences and sensitivities.
@@ -76,7 +76,7 @@ class Probe:
 
         def drawn(i: Tensor) -> tuple[Couple, Tensor]:
             # Evaluation numbers below zero are never run, so these children are nobody's.
-            return self._draw(lanes, -1 - (MOST * evaluations + i))
+            return self._draw(lanes, -1 - (MAX_PROBES * evaluations + i))
 
         def diverged(i: Tensor) -> Tensor:
             brood = self._children(lanes, *drawn(i))
@@ -95,7 +95,7 @@ class Probe:
     def _sensitivities(self, lanes: Tensor, couple: Couple, seed: Tensor) -> Tensor:
         if not callable(self._sensitivity):
             return tf.zeros([lanes.shape[0], 0], self._network.dtype)
-        if self._state.measured.shape[0]:  # kept, and measured for the first child at the latest
+        if self._state.is_measured.shape[0]:  # kept, and measured for the first child at the latest
             return self._state.sensitivity.gather_nd(tf.stack([lanes, couple.parent], axis=-1))
         return self._measure(*self._state.individuals(lanes, couple.parent), seed)
 

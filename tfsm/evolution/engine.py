@@ -9,10 +9,10 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.compile_plan import Plan, Traced
-from tfsm.evolution.divergence_probe import Probe
+from tfsm.evolution.compile_plan import Plan, TracedFunction
+from tfsm.evolution.divergence_probe import DivergenceProbe
 from tfsm.evolution.evaluation import FailurePolicy
-from tfsm.evolution.initialization import Initial
+from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.selection import Selector
 from tfsm.evolution.state import TALLIES, State
 from tfsm.evolution.variation import (
@@ -77,7 +77,7 @@ def record(
     admission: Admission,
     genomes: Tensor,
     found: Evaluation,
-    strength: Tensor | None = None,
+    intensity_scale: Tensor | None = None,
 ) -> None:
     """Let individuals in, and note who is best, who solved the task, and that there was one evaluation more.
 
@@ -88,10 +88,10 @@ def record(
         admission: who enters, and where.
         genomes: the individuals, `[W, P]`.
         found: what was found of them.
-        strength: how many times the intensity they were made with, `[W]`; 1 if None.
+        intensity_scale: how many times the intensity they were made with, `[W]`; 1 if None.
     """
     with after(found.fitness):
-        _record(state, lanes, live, admission, genomes, found, strength)
+        _record(state, lanes, live, admission, genomes, found, intensity_scale)
 
 
 def _record(
@@ -101,13 +101,13 @@ def _record(
     admission: Admission,
     genomes: Tensor,
     found: Evaluation,
-    strength: Tensor | None,
+    intensity_scale: Tensor | None,
 ) -> None:
     entering = _only(live & admission.accepted)
     places = entering(lanes), entering(admission.slot)
     state.replace(*places, entering(genomes), tf.nest.map_structure(entering, found))
-    if strength is not None:
-        state.strength.scatter_nd_update(tf.stack(places, axis=-1), entering(strength))
+    if intensity_scale is not None:
+        state.intensity_scale.scatter_nd_update(tf.stack(places, axis=-1), entering(intensity_scale))
     living = _only(live)
     tf.nest.map_structure(
         lambda v, new: v.scatter_nd_update(living(lanes)[:, None], living(new)), state.memory, admission.state
@@ -145,14 +145,14 @@ class Settler:
     Args:
         state: the populations.
         selector: who lets them in.
-        breeder: who made them.
+        variation: who made them.
     """
 
-    def __init__(self, state: State, selector: Selector, breeder: Variation) -> None:
-        self._state, self._breeder = state, breeder
+    def __init__(self, state: State, selector: Selector, variation: Variation) -> None:
+        self._state, self._variation = state, variation
         # What a scheme that surveys does are many tiny operations; the others compare two numbers.
         self._admit, self._welcome = (
-            tf.function(function, jit_compile=True) if selector.surveys else function
+            tf.function(function, jit_compile=True) if selector.is_stateful else function
             for function in (selector.admit, selector.begin)
         )
 
@@ -197,19 +197,19 @@ class Settler:
         found = found._replace(fitness=_worst_if_broken(found.fitness))
         admission = self._admit(view, _newcomer(found, drawn.replaced), drawn.evaluate_seed)
         marks = dict(children.diagnostics)
-        if self._breeder.adaptation.on:
-            marks["intensity"] = tf.cast(self._breeder.intensity, tf.float32) * children.strength
-        tally(self._state, lanes, live, found.fitness, children.rivals, marks)
-        if self._breeder.adaptation.mode == "divergence":
+        if self._variation.adaptation.on:
+            marks["intensity"] = tf.cast(self._variation.intensity, tf.float32) * children.intensity_scale
+        tally(self._state, lanes, live, found.fitness, children.parent_fitness, marks)
+        if self._variation.adaptation.mode == "divergence":
             with after(found.fitness):
                 self._correct(lanes, live & ~(children.moved < 0), children)
-        record(self._state, lanes, live, admission, children.genomes, found, children.strength)
+        record(self._state, lanes, live, admission, children.genomes, found, children.intensity_scale)
 
     def _correct(self, lanes: Tensor, live: Tensor, children: Offspring) -> None:
         """Bring the next children nearer to the wanted divergence."""
-        corrected = self._breeder.corrected(children.strength, children.moved)
+        corrected = self._variation.corrected(children.intensity_scale, children.moved)
         where = tf.where(live)[:, 0]
-        self._state.control.scatter_nd_update(tf.gather(lanes, where)[:, None], tf.gather(corrected, where))
+        self._state.run_intensity_scale.scatter_nd_update(tf.gather(lanes, where)[:, None], tf.gather(corrected, where))
 
 
 def _worst_if_broken(fitness: Tensor) -> Tensor:
@@ -242,7 +242,7 @@ class Engine:
         plan: how to compile.
         adaptation: how the intensity adapts.
         stop_when_solved: whether a run ends with its first solution.
-        care: what to do where a domain that is plain Python fails.
+        failure_policy: what to do where a domain that is plain Python fails.
     """
 
     def __init__(
@@ -254,19 +254,19 @@ class Engine:
         *,
         intensity: float,
         population: int,
-        initial: Initial,
+        initial: Initializer,
         seed: int,
         plan: Plan,
         adaptation: Adaptation | None = None,
         stop_when_solved: bool = True,
-        care: FailurePolicy | None = None,
+        failure_policy: FailurePolicy | None = None,
     ) -> None:
         if recombines(mutation) and population < 2:
             raise TfsmError(
                 f"the operator {type(mutation).__name__} recombines two parents, and there is a population of one: "
                 "choose another selection scheme, such as tournament"
             )
-        self.breeder = Variation(
+        self.variation = Variation(
             network,
             domain,
             mutation,
@@ -275,22 +275,22 @@ class Engine:
             seed=seed,
             plan=plan,
             adaptation=adaptation,
-            care=care,
+            failure_policy=failure_policy,
         )
         self.network, self.plan, self.stop_when_solved = network, plan, stop_when_solved
         self._first_run = tf.Variable(0, trainable=False)
         # Whatever the plan: a few hundred tiny operations that would each cost more than they do.
         self._draw = tf.function(self._drawn, jit_compile=True)
         self._reuse: Reuse | None = None
-        self.selector = Selector(selection, domain, self.breeder.template, population)
+        self.selector = Selector(selection, domain, self.variation.template, population)
         self.state = self._allocate(population)
-        self._settler = Settler(self.state, self.selector, self.breeder)
-        self.begin = Traced(self._repeated(self._begin))
-        self.advance = Traced(self._repeated(self._advance))
-        self.match = Traced(self._matched)
-        self.settle_first = Traced(self._settled_first)
-        self.settle = Traced(self._settled)
-        probe = Probe(
+        self._settler = Settler(self.state, self.selector, self.variation)
+        self.begin = TracedFunction(self._repeated(self._begin))
+        self.advance = TracedFunction(self._repeated(self._advance))
+        self.match = TracedFunction(self._matched)
+        self.tell_initial = TracedFunction(self._settled_first)
+        self.tell = TracedFunction(self._settled)
+        probe = DivergenceProbe(
             network,
             domain,
             mutation,
@@ -299,7 +299,7 @@ class Engine:
             children=self._children,
             apart=plan.one_by_one,
         )
-        self.probe = Traced(probe.run)
+        self.probe = TracedFunction(probe.run)
 
     @property
     def reuses(self) -> bool:
@@ -313,36 +313,36 @@ class Engine:
 
     @property
     def _corrects(self) -> bool:
-        return self.breeder.adaptation.mode == "divergence"
+        return self.variation.adaptation.mode == "divergence"
 
     @property
     def measures_each(self) -> bool:
         """Whether the operator needs gradients of single experiences."""
-        return bool(getattr(self.breeder.mutation, "measures_each", False))
+        return bool(getattr(self.variation.mutation, "measures_each", False))
 
     @property
     def domain(self) -> Domain:
         """What evaluates."""
-        return self.breeder.domain
+        return self.variation.domain
 
     @property
     def compiled_domain(self) -> bool:
         """Whether the domain is compiled with the loop."""
-        return self.breeder.evaluate.compiled
+        return self.variation.evaluate.compiled
 
     @property
-    def care(self) -> FailurePolicy:
+    def failure_policy(self) -> FailurePolicy:
         """What is done where the domain fails, and what was."""
-        return self.breeder.evaluate.care
+        return self.variation.evaluate.failure_policy
 
     def set_intensity(self, intensity: float) -> None:
         """Use another intensity from now on; nothing is compiled again."""
-        self.breeder.intensity.assign(intensity)
+        self.variation.intensity.assign(intensity)
 
     def reset(self, first_run: int) -> None:
         """Make ready for the runs from `first_run` on."""
         self._first_run.assign(first_run)
-        self.care.failed = False
+        self.failure_policy.failed = False
         self.state.clear()
 
     def start(self, lanes: Sequence[int]) -> None:
@@ -352,29 +352,30 @@ class Engine:
         solved = self.state.solved.sparse_read(some).numpy()
         for lane, fit in zip(some, healthy | solved, strict=True):
             if not fit:
+                run, count = int(self._first_run) + lane, self.selector.initial_population
                 raise TfsmError(
-                    f"run {int(self._first_run) + lane}: none of the {self.selector.beginners} initial networks has a "
-                    "finite fitness; their outputs are NaN or infinite"
+                    f"run {run}: none of the {count} initial networks has a finite fitness; their outputs are NaN or "
+                    "infinite"
                 )
         self.state.set_baseline(some)
 
     def _allocate(self, population: int) -> State:
-        breeder, names = self.breeder, list[str]()
-        if self.plan.reuse and can_reuse(breeder.mutation, breeder.network, breeder.available()):
-            self._reuse = Reuse(breeder.network, breeder.domain, breeder.mutation, self.plan)
+        variation, names = self.variation, list[str]()
+        if self.plan.reuse and can_reuse(variation.mutation, variation.network, variation.available()):
+            self._reuse = Reuse(variation.network, variation.domain, variation.mutation, self.plan)
         else:
-            names = breeder.diagnostics()
-        if self.breeder.adaptation.on:
+            names = variation.diagnostics()
+        if self.variation.adaptation.on:
             names = [*names, "intensity"]
         return State(
             self.plan.runs,
             population,
-            breeder.network.size,
-            breeder.network.dtype,
-            breeder.template,
+            variation.network.size,
+            variation.network.dtype,
+            variation.template,
             names,
             reuse=self._reuse is not None,
-            behavior=isinstance(breeder.domain, SupportsBehaviorMap) or "behavior" in self.selector.needs,
+            behavior=isinstance(variation.domain, SupportsBehaviorMap) or "behavior" in self.selector.needs,
             cases="cases" in self.selector.needs,
             memory=self.selector.memory,
         )
@@ -392,15 +393,15 @@ class Engine:
     def _begin(self, lanes: Tensor, real: Tensor, budget: Tensor) -> None:
         """Draw and evaluate the next individuals of the initial populations."""
         number, live = self._live(lanes, real, budget)
-        draw_seed, evaluate_seed = self.breeder.first_seeds(self._first_run + lanes, number)
-        genomes, found = self.breeder.first(draw_seed, evaluate_seed, live)
+        draw_seed, evaluate_seed = self.variation.initial_seeds(self._first_run + lanes, number)
+        genomes, found = self.variation.first(draw_seed, evaluate_seed, live)
         self._settler.first(lanes, live, number, self._view(lanes), evaluate_seed, genomes, found)
 
     def _settled_first(self, who: Tensor, genomes: Tensor, *found: Tensor) -> None:
         """Let first individuals `[W, P]`, each in a lane of its own, into their populations."""
         lanes, number, live = _unpacked(who)
-        _, evaluate_seed = self.breeder.first_seeds(self._first_run + lanes, number)
-        told = tf.nest.pack_sequence_as(self.breeder.template, found)
+        _, evaluate_seed = self.variation.initial_seeds(self._first_run + lanes, number)
+        told = tf.nest.pack_sequence_as(self.variation.template, found)
         self._settler.first(lanes, live, number, self._view(lanes), evaluate_seed, genomes, told)
 
     def _advance(self, lanes: Tensor, real: Tensor, budget: Tensor) -> None:
@@ -409,12 +410,12 @@ class Engine:
         view = self._view(lanes)
         drawn = self._draw(view, self._first_run + lanes, done)
         brood = self._children(lanes, drawn.couple, drawn.mutate_seed)
-        found = self.breeder.evaluate(brood.child.genome, drawn.evaluate_seed, live)
+        found = self.variation.evaluate(brood.child.genome, drawn.evaluate_seed, live)
         offspring = Offspring(
             genomes=brood.child.genome,
-            strength=brood.strength,
-            rivals=self._fitness(lanes, drawn.couple.parent),
-            moved=self.breeder.moved(brood) if self._corrects else (),
+            intensity_scale=brood.intensity_scale,
+            parent_fitness=self._fitness(lanes, drawn.couple.parent),
+            moved=self.variation.moved(brood) if self._corrects else (),
             diagnostics=brood.child.diagnostics,
         )
         self._settler.children(lanes, live, view, drawn, offspring, found)
@@ -423,11 +424,13 @@ class Engine:
         """Say who breeds for these children; the same lane may be there often, and those that count come first."""
         lanes, number, live = _unpacked(who)
         drawn = self._draw(self._view(lanes), self._first_run + lanes, number)
-        strength = self._strength(lanes, drawn.couple.parent, drawn.mutate_seed)
-        lanes, couple, strength = tf.nest.map_structure(lambda x: x[live], (lanes, drawn.couple, strength))
-        mates = self.state.individuals(lanes, couple.mate) if self.breeder.recombines else ()
-        rivals = self._fitness(lanes, couple.parent)
-        return Match(*self.state.individuals(lanes, couple.parent), mates, strength, rivals)
+        intensity_scale = self._intensity_scale(lanes, drawn.couple.parent, drawn.mutate_seed)
+        lanes, couple, intensity_scale = tf.nest.map_structure(
+            lambda x: x[live], (lanes, drawn.couple, intensity_scale)
+        )
+        mates = self.state.individuals(lanes, couple.mate) if self.variation.recombines else ()
+        parent_fitness = self._fitness(lanes, couple.parent)
+        return Match(*self.state.individuals(lanes, couple.parent), mates, intensity_scale, parent_fitness)
 
     def _settled(self, who: Tensor, told: Tensor, genomes: Tensor, *found: Tensor) -> None:
         """Let children, each in a lane of its own, into the populations as these are now, or not.
@@ -441,32 +444,36 @@ class Engine:
         lanes, number, live = _unpacked(who)
         view = self._view(lanes)
         drawn = self._draw(view, self._first_run + lanes, number)
-        strength, rivals, moved, *marks = tf.unstack(told)
-        children = Offspring(genomes, strength, rivals, moved, dict(zip(self.diagnostics, marks, strict=True)))
+        intensity_scale, parent_fitness, moved, *marks = tf.unstack(told)
+        children = Offspring(
+            genomes, intensity_scale, parent_fitness, moved, dict(zip(self.diagnostics, marks, strict=True))
+        )
         self._settler.children(
-            lanes, live, view, drawn, children, tf.nest.pack_sequence_as(self.breeder.template, found)
+            lanes, live, view, drawn, children, tf.nest.pack_sequence_as(self.variation.template, found)
         )
 
     def _children(self, lanes: Tensor, couple: Couple, seed: Tensor) -> Brood:
         """Return one individual of each run, what it saw, and a child of it."""
-        breeder = self.breeder
+        variation = self.variation
         parents, experience = self.state.individuals(lanes, couple.parent)
-        strength = self._strength(lanes, couple.parent, seed)
+        intensity_scale = self._intensity_scale(lanes, couple.parent, seed)
         if self._reuse is not None:
-            intensity = breeder.intensity.read_value()
-            if breeder.adaptation.on:
-                intensity = intensity * breeder.times(strength)
+            intensity = variation.intensity.read_value()
+            if variation.adaptation.on:
+                intensity = intensity * variation.times(intensity_scale)
             genomes = self._reuse.children(self.state, lanes, couple.parent, parents, experience, intensity, seed)
-            return Brood(parents, experience, Child(genomes, {}), strength)
-        mates = self.state.individuals(lanes, couple.mate) if breeder.recombines else ()
-        return Brood(parents, experience, breeder.children(parents, experience, strength, seed, mates), strength)
+            return Brood(parents, experience, Child(genomes, {}), intensity_scale)
+        mates = self.state.individuals(lanes, couple.mate) if variation.recombines else ()
+        return Brood(
+            parents, experience, variation.children(parents, experience, intensity_scale, seed, mates), intensity_scale
+        )
 
-    def _strength(self, lanes: Tensor, slots: Tensor, seed: Tensor) -> Tensor:
+    def _intensity_scale(self, lanes: Tensor, slots: Tensor, seed: Tensor) -> Tensor:
         """Return how many times the intensity these children get: `[W]`."""
-        if self.breeder.adaptation.mode == "self":
-            own = self.state.strength.gather_nd(tf.stack([lanes, slots], axis=-1))
-            return self.breeder.inherited(own, seed)
-        return self.state.control.sparse_read(lanes)
+        if self.variation.adaptation.mode == "self":
+            own = self.state.intensity_scale.gather_nd(tf.stack([lanes, slots], axis=-1))
+            return self.variation.inherited(own, seed)
+        return self.state.run_intensity_scale.sparse_read(lanes)
 
     def _fitness(self, lanes: Tensor, slots: Tensor) -> Tensor:
         return self.state.fitness.gather_nd(tf.stack([lanes, slots], axis=-1))
@@ -482,10 +489,10 @@ class Engine:
         return done, running & (tf.range(tf.shape(lanes)[0]) < real)
 
     def _drawn(self, view: Population, runs: Tensor, number: Tensor) -> Drawn:
-        select_seed, mutate_seed, evaluate_seed = self.breeder.seeds(runs, number)
+        select_seed, mutate_seed, evaluate_seed = self.variation.seeds(runs, number)
         choice = self.selector.choose(view, select_seed)
         mate = choice.parent
-        if self.breeder.recombines:
+        if self.variation.recombines:
             mate = self.selector.choose(view, fold(select_seed, 1)).parent
         return Drawn(Couple(choice.parent, mate), choice.replaced, mutate_seed, evaluate_seed)
 

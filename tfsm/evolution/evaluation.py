@@ -6,13 +6,13 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Domain, Evaluation, Nest, Tensor
+from tfsm.interfaces import Domain, Evaluation, Failures, Nest, Tensor
 from tfsm.models.network import Network
 
 WARM_UP: Final = 120.0
@@ -25,7 +25,7 @@ class FailurePolicy:
 
     timeout: float | None = None
     """Seconds that one call may take."""
-    failures: Literal["stop", "broken"] = "stop"
+    failures: Failures = "stop"
     """Whether an individual whose evaluation fails ends the run, or counts as broken."""
     warn: Callable[[str], None] = field(default=lambda message: None)
     """Told of the first that counts as broken."""
@@ -43,7 +43,7 @@ class FailurePolicy:
         """
         try:
             found = self._within_time(ask, places)
-        except TimedOut:
+        except EvaluationTimeout:
             self.failed = True
             raise
         # SystemExit too: a simulator that calls sys.exit() has failed like any other.
@@ -60,7 +60,7 @@ class FailurePolicy:
     def _alone(self, ask: Callable[[np.ndarray], Any], place: np.ndarray) -> Iterator[tuple[np.ndarray, Any | None]]:
         try:
             found = self._within_time(ask, place)
-        except TimedOut:
+        except EvaluationTimeout:
             self.failed = True
             raise
         except (Exception, SystemExit) as error:
@@ -91,7 +91,7 @@ class FailurePolicy:
         try:
             well, found = answers.get(timeout=self.timeout + more)
         except queue.Empty:
-            raise TimedOut(
+            raise EvaluationTimeout(
                 f"an evaluation took longer than {self.timeout + more:g} seconds (evaluation_timeout); what hangs "
                 "cannot be ended within this process: with --grain children it can, and the run goes on"
             ) from None
@@ -100,7 +100,7 @@ class FailurePolicy:
         return found
 
 
-class TimedOut(TfsmError):
+class EvaluationTimeout(TfsmError):
     """An evaluation that took too long."""
 
 
@@ -111,12 +111,14 @@ class Evaluator:
         domain: the domain.
         network: the network that the genomes belong to.
         jit: whether to compile a domain written in TensorFlow with XLA.
-        care: what to do where a domain that is plain Python fails.
+        failure_policy: what to do where a domain that is plain Python fails.
     """
 
-    def __init__(self, domain: Domain, network: Network, *, jit: bool, care: FailurePolicy | None = None) -> None:
+    def __init__(
+        self, domain: Domain, network: Network, *, jit: bool, failure_policy: FailurePolicy | None = None
+    ) -> None:
         self._domain, self._network = domain, network
-        self.care = care or FailurePolicy()
+        self.failure_policy = failure_policy or FailurePolicy()
         self.compiled: bool = getattr(domain, "compiled", True)
         """Whether the domain is TensorFlow code."""
         self._template: Evaluation | None = None
@@ -135,7 +137,7 @@ class Evaluator:
         else:
             try:
                 own = genomes.numpy(), seed.numpy()
-                told = self.care.first(lambda: self._domain.evaluate(self._network, *own))
+                told = self.failure_policy.first(lambda: self._domain.evaluate(self._network, *own))
             except SystemExit as error:  # would end the command as if nothing had happened
                 raise TfsmError(f"{type(self._domain).__name__}.evaluate called sys.exit({error.code})") from None
             self._template = found = self._checked(told)
@@ -153,7 +155,7 @@ class Evaluator:
             blank = [np.zeros([len(own), *leaf.shape[1:]], leaf.dtype.as_numpy_dtype) for leaf in leaves]
             places = np.flatnonzero(wanted)
             if places.size:
-                for some, found in self.care.results(lambda at: self._asked(own[at], seeds[at]), places):
+                for some, found in self.failure_policy.results(lambda at: self._asked(own[at], seeds[at]), places):
                     if found is None:
                         blank[0][some] = np.nan  # its fitness: broken
                         continue
@@ -210,12 +212,12 @@ class Trial:
     Args:
         domain: the domain.
         network: the network.
-        care: how long to wait for a domain that is plain Python.
+        failure_policy: how long to wait for a domain that is plain Python.
     """
 
-    def __init__(self, domain: Domain, network: Network, care: FailurePolicy | None = None) -> None:
+    def __init__(self, domain: Domain, network: Network, failure_policy: FailurePolicy | None = None) -> None:
         # As a plain graph: an eager roll-out and XLA's compiler both take longer than one evaluation is worth.
-        self._evaluator = Evaluator(domain, network, jit=False, care=care)
+        self._evaluator = Evaluator(domain, network, jit=False, failure_policy=failure_policy)
         blank = tf.zeros([1, network.size], network.dtype), tf.zeros([1, 2], tf.int32)
         self._template = self._evaluator.template(*blank)
 

@@ -19,14 +19,14 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.async_worker import ChildResult
 from tfsm.utils.atomic import atomic_write
 
-Kind: TypeAlias = Literal[">", "<", "!"]
+EventKind: TypeAlias = Literal[">", "<", "!"]
 _KINDS: Final = (">", "<", "!")
 
 
 class Event(NamedTuple):
     """Something that happened to an individual."""
 
-    kind: Kind
+    kind: EventKind
     run: int
     number: int
 
@@ -58,7 +58,7 @@ def _parsed(line: str, where: str) -> Event:
     kind, *numbers = line.split(" ")
     if kind not in _KINDS or len(numbers) != 2 or not all(word.isascii() and word.isdigit() for word in numbers):
         raise TfsmError(f"{where}: {line!r} is no event: expected >, < or !, a run and a number, such as '> 3 1017'")
-    return Event(cast(Kind, kind), int(numbers[0]), int(numbers[1]))
+    return Event(cast(EventKind, kind), int(numbers[0]), int(numbers[1]))
 
 
 def _run_of(line: bytes) -> bytes:
@@ -112,7 +112,7 @@ class EventLog:
         self.close()
 
 
-class Replay:
+class EventReplay:
     """A place in a log of events, and those who came before it was their turn.
 
     Args:
@@ -136,7 +136,7 @@ class Replay:
         """Which event comes next, for a message."""
         return f"event {self._place + 1} of the log, '{self.next}'"
 
-    def hand_out(self) -> bool:
+    def dispatch(self) -> bool:
         """Pass by the next event, which hands somebody out, and say whether that is worth anybody's while."""
         event, worth = self._events[self._place], self._settled[self._place]
         self._place += 1

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import tensorflow as tf
 
-from tfsm.interfaces import Tensor
+from tfsm.interfaces import Init, Tensor
 from tfsm.kernels.random import gaussian, split, uniform
 from tfsm.models.genome import Slot
 from tfsm.models.network import Network
 
-Scheme = Literal["xavier-normal", "xavier-uniform", "xavier-biased", "normal", "uniform", "model"]
-
 
 @dataclass(frozen=True)
-class Initial:
+class Initializer:
     """Draws the genomes of an initial population.
 
     The Xavier schemes draw every kernel from a distribution of variance 2 / (fan in + fan out) and leave biases,
@@ -28,7 +25,7 @@ class Initial:
     model's own weights.
     """
 
-    scheme: Scheme = "xavier-normal"
+    scheme: Init = "xavier-normal"
     scale: float | None = None
 
     def genomes(self, network: Network, seed: Tensor) -> Tensor:

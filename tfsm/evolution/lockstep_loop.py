@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.checkpoint import Checkpoints, Saved, restore, tables_of
+from tfsm.evolution.checkpoint import Checkpoint, CheckpointWriter, read_tables, restore_tables
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.observers import Observer, RunResult
 from tfsm.evolution.reporter import Reporter
@@ -71,10 +71,10 @@ class StepScheduler:
 
 
 @dataclass(frozen=True)
-class Intervals:
+class LogIntervals:
     """The regular ends of a run's logging intervals; it has another one where it ends.
 
-    >>> intervals = Intervals(every=20, beginners=40)
+    >>> intervals = LogIntervals(every=20, initial_population=40)
     >>> [number for number in range(0, 101, 10) if number in intervals]
     [60, 80, 100]
     >>> list(intervals.until(85))
@@ -83,18 +83,18 @@ class Intervals:
 
     every: int
     """Evaluations between two of them."""
-    beginners: int
+    initial_population: int
     """How many first individuals there are: up to these nobody has had a child."""
 
     def __contains__(self, evaluations: int) -> bool:
-        return evaluations % self.every == 0 and evaluations > self.beginners
+        return evaluations % self.every == 0 and evaluations > self.initial_population
 
     def until(self, evaluations: int) -> range:
         """Return those up to so many evaluations."""
-        return range((self.beginners // self.every + 1) * self.every, evaluations + 1, self.every)
+        return range((self.initial_population // self.every + 1) * self.every, evaluations + 1, self.every)
 
 
-class Loop:
+class LockstepLoop:
     """Evolves runs, as many in lock step as the engine's plan allows.
 
     Args:
@@ -119,15 +119,15 @@ class Loop:
         log_every: int,
         observers: Sequence[Observer] = (),
         stop: Callable[[], bool] = lambda: False,
-        checkpoints: Checkpoints | None = None,
-        saved: Sequence[Saved] = (),
+        checkpoints: CheckpointWriter | None = None,
+        saved: Sequence[Checkpoint] = (),
     ) -> None:
         self._engine, self._runs = engine, range(runs) if isinstance(runs, int) else runs
         self._budget, self._log_every = evaluations, log_every
         self._stop, self._checkpoints = stop, checkpoints
         self._pace = StepScheduler(engine.plan.widths())
         self._reporter = Reporter(engine, seed=seed, log_every=log_every, observers=observers)
-        if any(group.apart for group in saved):
+        if any(group.async_runs for group in saved):
             raise TfsmError("these runs were not in step when they were left, and cannot go on in lock step")
         self._groups = _groups(self._runs, saved, engine.plan.runs)
         self._results = [result for group in self._groups for result in group.results]
@@ -154,16 +154,16 @@ class Loop:
                 break
             yield from self._group(group)
 
-    def _group(self, group: Saved) -> Iterator[None]:
+    def _group(self, group: Checkpoint) -> Iterator[None]:
         engine, state, reporter = self._engine, self._engine.state, self._reporter
-        first, spent = group.first, group.spent
-        active = [run - first for run in group.going]
+        first, spent = group.first, group.evaluations_used
+        active = [run - first for run in group.active_runs]
         engine.reset(first)
         reporter.first = first
-        reporter.standing |= group.standing
+        reporter.reported_champions |= group.reported_champions
         if spent:
-            restore(state, group.tables, active)
-        population = min(engine.selector.beginners, self._budget)
+            restore_tables(state, group.tables, active)
+        population = min(engine.selector.initial_population, self._budget)
         while active:
             starting = spent < population
             if spent == population:
@@ -178,7 +178,7 @@ class Loop:
             solved = state.solved.numpy()
             ending = [lane for lane in active if solved[lane] and engine.stop_when_solved]
             left = [lane for lane in active if lane not in ending]
-            regular = spent in Intervals(self._log_every, population)
+            regular = spent in LogIntervals(self._log_every, population)
             if regular or ending:
                 reporter.log(active if regular else ending)
             self._results += [reporter.end(lane) for lane in ending]
@@ -214,11 +214,11 @@ class Loop:
         return steps
 
     def _is_due(self, spent: int) -> bool:
-        return self._checkpoints is not None and self._checkpoints.due(spent)
+        return self._checkpoints is not None and self._checkpoints.is_due(spent)
 
-    def _rescue(self, group: Saved, active: list[int]) -> None:
+    def _rescue(self, group: Checkpoint, active: list[int]) -> None:
         """Keep what there is where the domain failed in the midst of a call: all that was evaluated before."""
-        if not self._engine.care.failed:
+        if not self._engine.failure_policy.failed:
             return
         state, reporter = self._engine.state, self._reporter
         solved = state.solved.numpy()
@@ -232,19 +232,19 @@ class Loop:
             self._keep(group, spent, going)
             self._results += [reporter.end(lane) for lane in going if np.isfinite(state.best_fitness.numpy()[lane])]
 
-    def _keep(self, group: Saved, spent: int, lanes: list[int], *, last: bool = False) -> None:
+    def _keep(self, group: Checkpoint, spent: int, lanes: list[int], *, last: bool = False) -> None:
         """Let somebody keep where a group stands, with these lanes going on."""
         if self._checkpoints is None:
             return
         own = group.runs
         self._checkpoints.keep(
-            Saved(
+            Checkpoint(
                 first=group.first,
                 count=group.count,
-                spent=spent,
+                evaluations_used=spent,
                 results=tuple(result for result in self._results if result.run in own),
-                standing={run: told for run, told in self._reporter.standing.items() if run in own},
-                tables=tables_of(self._engine.state, lanes),
+                reported_champions={run: told for run, told in self._reporter.reported_champions.items() if run in own},
+                tables=read_tables(self._engine.state, lanes),
             ),
             last=last,
         )
@@ -253,18 +253,18 @@ class Loop:
         self._reporter.progress(runs, self._results, len(self._runs), self._budget, phase)
 
 
-def _groups(runs: range, saved: Sequence[Saved], width: int) -> list[Saved]:
+def _groups(runs: range, saved: Sequence[Checkpoint], width: int) -> list[Checkpoint]:
     """Return the groups to evolve one after another: those that were left, then new ones, none wider than `width`."""
     known = [group.part(chunk) for group in saved for chunk in _chunks(group.runs, width)]
     left = {run for group in saved for run in group.runs}
-    new: list[Saved] = []
+    new: list[Checkpoint] = []
     for run in runs:
         if run in left:
             continue
         if new and new[-1].runs.stop == run and new[-1].count < width:
-            new[-1] = Saved(new[-1].first, new[-1].count + 1, 0)
+            new[-1] = Checkpoint(new[-1].first, new[-1].count + 1, 0)
         else:
-            new.append(Saved(run, 1, 0))
+            new.append(Checkpoint(run, 1, 0))
     return sorted([*known, *new], key=lambda group: group.first)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsm.evolution.divergence_probe import probes
+from tfsm.evolution.divergence_probe import probe_count
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.observers import Observer, Progress, RunResult, Snapshot
 from tfsm.evolution.state import TALLIES
@@ -66,10 +66,10 @@ class Reporter:
         self._engine, self._seed, self._observers = engine, seed, observers
         self._width = width or engine.plan.width
         self._sections = sections(engine.network.model)
-        self._probes = tf.constant(probes(log_every))
+        self._probes = tf.constant(probe_count(log_every))
         self.first = 0
         """The run in lane 0."""
-        self.standing: dict[int, tuple[bool, float]] = {}
+        self.reported_champions: dict[int, tuple[bool, float]] = {}
         """What was last told of each run's champion: whether it solves, and its fitness."""
         self._made: dict[int, int] = {}
         """Evaluations of the runs that have ended here."""
@@ -194,9 +194,9 @@ class Reporter:
         solved, fitness = state.solved.numpy(), state.champion_fitness.numpy()
         for lane in lanes:
             run, standing = self.first + lane, (bool(solved[lane]), float(fitness[lane]))
-            if standing <= self.standing.get(run, (False, float("-inf"))):
+            if standing <= self.reported_champions.get(run, (False, float("-inf"))):
                 continue
-            self.standing[run] = standing
+            self.reported_champions[run] = standing
             genome = state.champion.gather_nd([[lane]]).numpy()[0]
             for observer in self._observers:
                 observer.best(run, int(state.evaluations.numpy()[lane]), standing[1], genome)

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.variation import chosen
+from tfsm.evolution.variation import choose_batch
 from tfsm.interfaces import (
     Admission,
     Candidate,
@@ -27,7 +27,7 @@ SEEN = ("behavior", "cases")
 """What a scheme may need."""
 
 
-def beginners_of(selection: Selection | StatefulSelection, population: int) -> int:
+def initial_population_size(selection: Selection | StatefulSelection, population: int) -> int:
     """Return how many individuals are drawn at first."""
     return int(getattr(selection, "beginners", None) or population)
 
@@ -46,13 +46,13 @@ class Selector:
         self, selection: Selection | StatefulSelection, domain: Domain, template: Evaluation, population: int
     ) -> None:
         self._selection: Any = selection
-        self.surveys = isinstance(selection, StatefulSelection)
+        self.is_stateful = isinstance(selection, StatefulSelection)
         """Whether the scheme looks at more than fitness."""
         self.needs: frozenset[str] = (
             frozenset(selection.needs) if isinstance(selection, StatefulSelection) else frozenset()
         )
         """What is to be kept of individuals."""
-        self.beginners = beginners_of(selection, population)
+        self.initial_population = initial_population_size(selection, population)
         """How many individuals are drawn at first."""
         self.memory: Nest = ()
         """What one run's memory is at first."""
@@ -86,10 +86,10 @@ class Selector:
 
     def choose(self, population: Population, seed: Tensor) -> Choice:
         """Choose in populations with seeds `[B, 2]`; who is broken has no children, the best does in its place."""
-        if self.surveys:
+        if self.is_stateful:
             parent, replaced = (tf.cast(index, tf.int32) for index in self._selection.select(population, seed))
         else:
-            parent, replaced = chosen(self._selection, population.fitness, seed)
+            parent, replaced = choose_batch(self._selection, population.fitness, seed)
         healthy = tf.math.is_finite(tf.gather(population.fitness, parent, batch_dims=1))
         best = tf.argmax(population.fitness, axis=-1, output_type=tf.int32)
         return Choice(tf.where(healthy, parent, best), replaced)
@@ -97,7 +97,7 @@ class Selector:
     def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
         """Say who of the children enters; a broken one is left out, so that it can never become a parent."""
         healthy = tf.math.is_finite(candidate.fitness)
-        if self.surveys:
+        if self.is_stateful:
             slot, enters, memory = self._selection.admit(population, candidate, seed)
             return Admission(tf.cast(slot, tf.int32), healthy & enters, memory)
         replaced = tf.gather(population.fitness, candidate.slot, batch_dims=1)
@@ -105,6 +105,6 @@ class Selector:
 
     def begin(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
         """Say who of the first individuals enters: everybody, unless the scheme has places of its own for them."""
-        if self.surveys:
+        if self.is_stateful:
             return self.admit(population, candidate, seed)
         return Admission(candidate.slot, tf.ones_like(candidate.slot, tf.bool), ())

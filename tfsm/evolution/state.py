@@ -10,6 +10,8 @@ import tensorflow as tf
 from tfsm.interfaces import Evaluation, Nest, Population, Tensor
 
 TALLIES = ("children", "better", "neutral", "broken")
+TABLE_NAMES = {"intensity_scale": "strength", "run_intensity_scale": "control", "is_measured": "measured"}
+"""Names of tables in checkpoint files that differ from the attributes' names; the file format is frozen."""
 
 
 class State:
@@ -57,13 +59,13 @@ class State:
         self.cases = variable(reported, tf.float32)
         self._first_memory = memory
         self.memory: Nest = tf.nest.map_structure(lambda x: variable([runs, *x.shape], x.dtype), memory)
-        self.strength = variable([runs, population], tf.float32)
+        self.intensity_scale = variable([runs, population], tf.float32)
         """How many times the intensity each individual's children get, where intensities adapt."""
-        self.control = variable([runs], tf.float32)
+        self.run_intensity_scale = variable([runs], tf.float32)
         """How many times the intensity all children of a run get."""
         kept = [runs, population] if reuse else [0, 0]
         self.sensitivity = variable([*kept, size], dtype)
-        self.measured = variable(kept, tf.bool)
+        self.is_measured = variable(kept, tf.bool)
         self.champion = variable([runs, size], dtype)
         self.champion_fitness = variable([runs], tf.float32)
         self.best_fitness = variable([runs], tf.float32)
@@ -87,8 +89,8 @@ class State:
         self.solved.assign(tf.zeros_like(self.solved))
         self.evaluations.assign(tf.zeros_like(self.evaluations))
         self.solved_at.assign(tf.zeros_like(self.solved_at))
-        self.measured.assign(tf.zeros_like(self.measured))
-        for table in (self.strength, self.control):
+        self.is_measured.assign(tf.zeros_like(self.is_measured))
+        for table in (self.intensity_scale, self.run_intensity_scale):
             table.assign(tf.ones_like(table))
         tf.nest.map_structure(
             lambda v, first: v.assign(tf.broadcast_to(first, v.shape)), self.memory, self._first_memory
@@ -104,7 +106,11 @@ class State:
     def tables(self) -> dict[str, tf.Variable]:
         """Return everything by name, but for what is not in use: all of it decides what comes next."""
         nested = {"experience": self.experience, "memory": self.memory}
-        named = {name: v for name, v in vars(self).items() if isinstance(v, tf.Variable) and name not in nested}
+        named = {
+            TABLE_NAMES.get(name, name): v
+            for name, v in vars(self).items()
+            if isinstance(v, tf.Variable) and name not in nested
+        }
         for name, nest in nested.items():
             named |= {f"{name}.{place}": leaf for place, leaf in enumerate(tf.nest.flatten(nest))}
         named |= {f"tallies.{name}": tally for name, tally in self.tallies.items()}
@@ -146,6 +152,6 @@ class State:
             self.behavior.scatter_nd_update(place, found.behavior)
         if self.cases.shape[0]:
             self.cases.scatter_nd_update(place, found.cases)
-        if self.measured.shape[0]:
-            self.measured.scatter_nd_update(place, tf.zeros_like(slots, tf.bool))
+        if self.is_measured.shape[0]:
+            self.is_measured.scatter_nd_update(place, tf.zeros_like(slots, tf.bool))
         tf.nest.map_structure(lambda v, new: v.scatter_nd_update(place, new), self.experience, found.experience)

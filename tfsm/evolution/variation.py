@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import tensorflow as tf
 from typing_extensions import TypeIs
@@ -16,9 +16,9 @@ from typing_extensions import TypeIs
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import Plan
 from tfsm.evolution.evaluation import Evaluator, FailurePolicy
-from tfsm.evolution.initialization import Initial
+from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.state import State
-from tfsm.interfaces import Child, Choice, Domain, Evaluation, Mutation, Nest, Selection, SupportsReuse, Tensor
+from tfsm.interfaces import Adapt, Child, Choice, Domain, Evaluation, Mutation, Nest, Selection, SupportsReuse, Tensor
 from tfsm.kernels.experience import dense
 from tfsm.kernels.random import fold, gaussian, root_seed, split
 from tfsm.kernels.sensitivity import divergence
@@ -53,7 +53,7 @@ class Brood(NamedTuple):
     experience: Nest
     """What the parents saw, `[W, ...]`."""
     child: Child
-    strength: Tensor
+    intensity_scale: Tensor
     """`[W]`: how many times the intensity they were made with."""
 
 
@@ -66,9 +66,9 @@ class Match(NamedTuple):
     """What the parents saw, `[W, ...]`."""
     mates: tuple[Nest, ...]
     """Second parents `[W, P]` and what they saw, for an operator that recombines; else `()`."""
-    strength: Tensor
+    intensity_scale: Tensor
     """`[W]`"""
-    rivals: Tensor
+    parent_fitness: Tensor
     """`[W]`: the parents' fitness."""
 
 
@@ -77,9 +77,9 @@ class Offspring(NamedTuple):
 
     genomes: Tensor
     """`[W, P]`"""
-    strength: Tensor
+    intensity_scale: Tensor
     """`[W]`: how many times the intensity they were made with."""
-    rivals: Tensor
+    parent_fitness: Tensor
     """`[W]`: the fitness of their parents when these were chosen."""
     moved: Tensor
     """`[W]`: how far they moved the outputs, below 0 where nobody knows; `()` where intensities do not adapt to it."""
@@ -105,7 +105,7 @@ def recombines(mutation: Mutation) -> bool:
     return bool(getattr(mutation, "mates", False))
 
 
-def mutated(
+def mutate_batch(
     mutation: Mutation,
     network: Network,
     parents: Tensor,
@@ -141,15 +141,15 @@ def mutated(
     own = tf.broadcast_to(tf.reshape(intensity, [-1]), [lanes])
 
     def one(arguments: tuple[Any, ...]) -> Child:
-        parent, seen, strength, own_seed, *second = arguments
+        parent, seen, intensity_scale, own_seed, *second = arguments
         more = {"mate": second[0], "mate_experience": second[1]} if second else {}
-        return as_child(mutation(network, parent, seen, strength, own_seed, **more))
+        return as_child(mutation(network, parent, seen, intensity_scale, own_seed, **more))
 
     second = () if mates is None else (mates.genomes, wide(mates.experience))
     return Child(*tf.vectorized_map(one, (parents, wide(experience), own, seed, *second)))
 
 
-def one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
+def map_one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of batches that takes their lanes one after another.
 
     For what is slow enough to be worth a call of its own: it is traced once, however many lanes there are, and takes
@@ -177,7 +177,7 @@ def as_child(result: Tensor | Child) -> Child:
     return Child(result, {})
 
 
-def chosen(selection: Selection, fitness: Tensor, seed: Tensor) -> Choice:
+def choose_batch(selection: Selection, fitness: Tensor, seed: Tensor) -> Choice:
     """Choose in populations `[B, N]` with seeds `[B, 2]`; indices are int32."""
     if getattr(selection, "batched", False):
         parent, replaced = selection.choose(fitness, seed)
@@ -200,7 +200,7 @@ class Reuse:
         self._network, self._domain, self._mutation = network, domain, mutation
         self._least = plan.least_width
         self._one_by_one = plan.one_by_one
-        measure = one_by_one(self._measured) if plan.one_by_one else self._measured
+        measure = map_one_by_one(self._measured) if plan.one_by_one else self._measured
         self._measure = tf.function(measure, jit_compile=plan.jit)
         self._child = tf.function(self._children, jit_compile=plan.jit)
         self._begun = {width: tf.Variable(False, trainable=False) for width in plan.widths()}
@@ -212,18 +212,18 @@ class Reuse:
         slots: Tensor,
         parents: Tensor,
         experience: Nest,
-        strength: Tensor,
+        intensity_scale: Tensor,
         seed: Tensor,
     ) -> Tensor:
         """Return children `[W, P]` of the parents at these places, measuring those that were not measured before."""
         place = tf.stack([lanes, slots], axis=-1)
-        known = state.measured.gather_nd(place)
+        known = state.is_measured.gather_nd(place)
         missing = tf.cast(tf.where(~known)[:, 0], tf.int32)
         measure = self._measure_missing if self._one_by_one else self._measure_in_batch
         with tf.control_dependencies([measure(state, place, known, missing, parents, experience)]):
-            state.measured.scatter_nd_update(place, tf.ones_like(known))
+            state.is_measured.scatter_nd_update(place, tf.ones_like(known))
             sensitivity = state.sensitivity.gather_nd(place)
-        return self._child(parents, sensitivity, strength, seed)
+        return self._child(parents, sensitivity, intensity_scale, seed)
 
     def _measure_missing(
         self, state: State, place: Tensor, known: Tensor, missing: Tensor, parents: Tensor, experience: Nest
@@ -253,8 +253,8 @@ class Reuse:
         measures = [measure(width) for width in widths]
         self._once(self._begun[width], measures, count)
         branches = [lambda: count, *measures]
-        chosen = tf.add_n([tf.cast(count > bound, tf.int32) for bound in (0, *widths[:-1])])
-        return tf.switch_case(chosen, branches)
+        choose_batch = tf.add_n([tf.cast(count > bound, tf.int32) for bound in (0, *widths[:-1])])
+        return tf.switch_case(choose_batch, branches)
 
     def _once(self, begun: tf.Variable, measures: list[Any], count: Tensor) -> None:
         """Measure in every way in the first step of a width, whose call then pays for compiling them.
@@ -276,8 +276,8 @@ class Reuse:
         seen = self._domain.observe(experience)
         return self._mutation.sensitivity(self._network, parents, seen, tf.zeros_like(parents))
 
-    def _children(self, parents: Tensor, sensitivity: Tensor, strength: Tensor, seed: Tensor) -> Tensor:
-        return self._mutation.child(self._network, parents, sensitivity, strength, seed)
+    def _children(self, parents: Tensor, sensitivity: Tensor, intensity_scale: Tensor, seed: Tensor) -> Tensor:
+        return self._mutation.child(self._network, parents, sensitivity, intensity_scale, seed)
 
 
 def can_reuse(mutation: Mutation, network: Network, available: int) -> TypeIs[SupportsReuse]:
@@ -285,9 +285,7 @@ def can_reuse(mutation: Mutation, network: Network, available: int) -> TypeIs[Su
     return isinstance(mutation, SupportsReuse) and mutation.batched and mutation.reusable(network, available)
 
 
-Mode = Literal["none", "self", "divergence"]
-
-FURTHEST: Final = 1e4
+MAX_SCALE: Final = 1e4
 """Times the intensity, up or down, beyond which nothing adapts."""
 _OWN: Final = 11
 """Keeps what is drawn here apart from what an operator draws by the same seed."""
@@ -303,7 +301,7 @@ class Adaptation:
       the wanted divergence `D`: :math:`\sigma' = \sigma (D / d)^{\tau / 2}` after a child that moved them by `d`.
     """
 
-    mode: Mode = "none"
+    mode: Adapt = "none"
     rate: float = 0.2
     """:math:`\\tau`."""
     target: float = 0.0
@@ -314,22 +312,22 @@ class Adaptation:
         """Whether there is anything to do."""
         return self.mode != "none"
 
-    def inherited(self, strength: Tensor, seed: Tensor) -> Tensor:
+    def inherited(self, intensity_scale: Tensor, seed: Tensor) -> Tensor:
         """Return the strengths of children `[B]` from those of their parents, with seeds `[B, 2]`."""
         drawn = gaussian(fold(seed, _OWN), 1)[..., 0]
-        return _bounded(strength * tf.exp(self.rate * drawn))
+        return _bounded(intensity_scale * tf.exp(self.rate * drawn))
 
-    def corrected(self, strength: Tensor, divergence: Tensor) -> Tensor:
+    def corrected(self, intensity_scale: Tensor, divergence: Tensor) -> Tensor:
         """Return the strengths `[B]` of the next children, after ones that moved the outputs so far."""
-        moved = tf.cast(divergence, strength.dtype)
+        moved = tf.cast(divergence, intensity_scale.dtype)
         # What moves nothing at all, or breaks, tells no more than that it was far too little or too much.
         known = tf.where(tf.math.is_finite(moved), tf.maximum(moved, 1e-30), 1e30)
         step = (self.rate / 2.0) * (tf.math.log(self.target) - tf.math.log(known))
-        return _bounded(strength * tf.exp(tf.clip_by_value(step, -1.0, 1.0)))
+        return _bounded(intensity_scale * tf.exp(tf.clip_by_value(step, -1.0, 1.0)))
 
 
-def _bounded(strength: Tensor) -> Tensor:
-    return tf.clip_by_value(strength, 1.0 / FURTHEST, FURTHEST)
+def _bounded(intensity_scale: Tensor) -> Tensor:
+    return tf.clip_by_value(intensity_scale, 1.0 / MAX_SCALE, MAX_SCALE)
 
 
 class Variation:
@@ -346,7 +344,7 @@ class Variation:
         seed: the experiment's seed.
         plan: how to compile.
         adaptation: how the intensity adapts.
-        care: what to do where a domain that is plain Python fails.
+        failure_policy: what to do where a domain that is plain Python fails.
     """
 
     def __init__(
@@ -356,11 +354,11 @@ class Variation:
         mutation: Mutation,
         *,
         intensity: float,
-        initial: Initial,
+        initial: Initializer,
         seed: int,
         plan: Plan,
         adaptation: Adaptation | None = None,
-        care: FailurePolicy | None = None,
+        failure_policy: FailurePolicy | None = None,
     ) -> None:
         self.network, self.domain, self.mutation, self.plan = network, domain, mutation, plan
         self.adaptation = adaptation or Adaptation()
@@ -368,13 +366,13 @@ class Variation:
         """Whether children have two parents."""
         self.intensity = tf.Variable(intensity, trainable=False, dtype=network.dtype)
         self._initial, self._root = initial, root_seed(seed)
-        self.evaluate = Evaluator(domain, network, jit=plan.jit, care=care)
+        self.evaluate = Evaluator(domain, network, jit=plan.jit, failure_policy=failure_policy)
         self._answers = tf.function(self._answered, jit_compile=plan.jit)
         self._mutate = tf.function(
-            one_by_one(self._mutated) if plan.one_by_one else self._mutated, jit_compile=plan.jit
+            map_one_by_one(self._mutated) if plan.one_by_one else self._mutated, jit_compile=plan.jit
         )
         # Whatever the plan: a few hundred tiny operations that would each cost more than they do.
-        self.first_seeds = tf.function(self._seeded, jit_compile=True, autograph=False)
+        self.initial_seeds = tf.function(self._seeded, jit_compile=True, autograph=False)
         """From runs `[W]` and numbers `[W]` to seeds `[W, 2]` by which first individuals are drawn and evaluated."""
         # Plain Python is evaluated for this, which may be dear; TensorFlow code is traced as wide as it will be called.
         lanes = plan.width if self.evaluate.compiled else 1
@@ -398,23 +396,23 @@ class Variation:
         return split(fold(self._root, runs, number), 3)
 
     def children(
-        self, parents: Tensor, experience: Nest, strength: Tensor, seed: Tensor, mates: tuple[Nest, ...] = ()
+        self, parents: Tensor, experience: Nest, intensity_scale: Tensor, seed: Tensor, mates: tuple[Nest, ...] = ()
     ) -> Child:
         """Mutate parents `[W, P]` that saw `experience`.
 
         Args:
             parents: the parents.
             experience: what they saw, as the domain keeps it.
-            strength: how many times the intensity their children get, `[W]`.
+            intensity_scale: how many times the intensity their children get, `[W]`.
             seed: `[W, 2]`.
             mates: genomes of second parents and what these saw, for an operator that recombines.
         """
-        times = (self.times(strength),) if self.adaptation.on else ()
+        times = (self.times(intensity_scale),) if self.adaptation.on else ()
         return self._mutate(parents, experience, seed, *times, *mates)
 
-    def times(self, strength: Tensor) -> Tensor:
+    def times(self, intensity_scale: Tensor) -> Tensor:
         """Return strengths `[W]` as operators multiply by them: `[W, 1]`."""
-        return tf.cast(strength, self.network.dtype)[:, None]
+        return tf.cast(intensity_scale, self.network.dtype)[:, None]
 
     def moved(self, brood: Brood) -> Tensor:
         """Return how far children moved the outputs for what their parents saw, `[W]`."""
@@ -450,7 +448,7 @@ class Variation:
             intensity, more = intensity * more[0], more[1:]
         mates = Mates(more[0], self.domain.observe(more[1])) if more else None
         seen = self.domain.observe(experience)
-        return mutated(self.mutation, self.network, parents, seen, intensity, seed, mates)
+        return mutate_batch(self.mutation, self.network, parents, seen, intensity, seed, mates)
 
     def _answered(self, genomes: Tensor, experience: Nest) -> Tensor:
         return self.network.rows(genomes, self.domain.observe(experience))

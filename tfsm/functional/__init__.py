@@ -17,9 +17,9 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError, suggestion
-from tfsm.evolution.initialization import Initial, Scheme
+from tfsm.evolution.initialization import Initializer
 from tfsm.functional._batching import Seen, as_operator, lanes_of, measuring
-from tfsm.interfaces import Mutation, Tensor
+from tfsm.interfaces import Init, Mutation, Tensor
 from tfsm.kernels.random import fold, gaussian, root_seed
 from tfsm.models.genome import flatten
 from tfsm.models.inputs import as_inputs
@@ -336,7 +336,7 @@ def outputs(model: keras.Model, genomes: Any, inputs: Any, *, each: bool = False
 
 
 def initial(
-    model: keras.Model, count: int, seed: int = 0, scheme: Scheme = "xavier-normal", scale: float | None = None
+    model: keras.Model, count: int, seed: int = 0, scheme: Init = "xavier-normal", scale: float | None = None
 ) -> np.ndarray:
     """Return genomes `[B, P]` to start from; the one with number b depends on the seed and on b alone.
 
@@ -354,8 +354,8 @@ def initial(
     (4, 9)
     """
     network = copy.copy(lanes_of(model).network)
-    if scheme not in get_args(Scheme):
-        raise TfsmError(f"no scheme named {scheme!r}{suggestion(str(scheme), get_args(Scheme))}")
+    if scheme not in get_args(Init):
+        raise TfsmError(f"no scheme named {scheme!r}{suggestion(str(scheme), get_args(Init))}")
     if scale is not None and not is_amount(scale):
         raise TfsmError(f"scale: expected a number >= 0, got {scale!r}")
     numbers = streams(seed, count)
@@ -363,5 +363,5 @@ def initial(
     width = 1 << max(0, len(numbers) - 1).bit_length()  # few of them, because noise is compiled for each
     words = np.zeros([width, 2], np.int32)
     words[: len(numbers)] = as_words(numbers, len(numbers), alone=False)
-    drawn: np.ndarray = Initial(scheme, scale).genomes(network, tf.constant(words)).numpy()
+    drawn: np.ndarray = Initializer(scheme, scale).genomes(network, tf.constant(words)).numpy()
     return drawn[: len(numbers)]

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import make_plan
-from tfsm.evolution.variation import mutated, one_by_one
+from tfsm.evolution.variation import map_one_by_one, mutate_batch
 from tfsm.interfaces import Child, Mutation, Nest, Tensor
 from tfsm.kernels.sensitivity import divergence as divergence_of_rows
 from tfsm.models.compatibility import check_differentiable
@@ -161,7 +161,7 @@ class Lanes:
         """Return the children, as arrays, of genomes `[B, P]` with seeds `[B, 2]`; the operator must be hashable."""
 
         def children(own: Sequence[Tensor], inputs: list[Tensor], common: Sequence[Tensor]) -> Child:
-            return mutated(operator, self.network, own[0], inputs, common[0], own[1])
+            return mutate_batch(operator, self.network, own[0], inputs, common[0], own[1])
 
         if getattr(operator, "needs_gradient", False):
             self._check_differentiable(genomes, seen)
@@ -231,8 +231,8 @@ class Lanes:
             if not (self._compiled and self._plan.one_by_one):
                 return body(mine, seen, shared)
             if not each:
-                return one_by_one(lambda *lane: body(lane, seen, shared))(*mine)
-            return one_by_one(lambda *lane: body(lane[: ends[0]], list(lane[ends[0] :]), shared))(*mine, *seen)
+                return map_one_by_one(lambda *lane: body(lane, seen, shared))(*mine)
+            return map_one_by_one(lambda *lane: body(lane[: ends[0]], list(lane[ends[0] :]), shared))(*mine, *seen)
 
         if not self._compiled:
             return flat

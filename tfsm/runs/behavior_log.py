@@ -19,7 +19,7 @@ from tfsm.runs.records import BEHAVIOR, behavior_file
 from tfsm.utils.atomic import atomic_write, to_disk
 
 if TYPE_CHECKING:
-    from tfsm.evolution.lockstep_loop import Intervals
+    from tfsm.evolution.lockstep_loop import LogIntervals
 
 _LENGTH: Final = struct.Struct("<Q")
 
@@ -50,7 +50,7 @@ class BehaviorFiles:
         intervals: when runs are logged.
     """
 
-    def __init__(self, directory: Path, intervals: Intervals) -> None:
+    def __init__(self, directory: Path, intervals: LogIntervals) -> None:
         self._directory, self._intervals = directory, intervals
         self._snapshots: dict[int, dict[int, Snapshot]] = {}
         self._unsafe: set[Path] = set()

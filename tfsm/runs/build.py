@@ -12,7 +12,7 @@ import keras
 from tfsm.evolution.compile_plan import Plan, make_plan
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluation import FailurePolicy, Trial
-from tfsm.evolution.initialization import Initial
+from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import Adaptation, Variation
 from tfsm.interfaces import Domain, Mutation, Selection, StatefulSelection
 from tfsm.kernels.random import fold, root_seed
@@ -26,7 +26,7 @@ from tfsm.settings import Settings
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedRun:
     """All that an engine is made of, before anything is compiled or takes memory."""
 
     settings: Settings
@@ -34,10 +34,10 @@ class Prepared:
     domain: Domain
     mutation: Mutation
     selection: Selection | StatefulSelection
-    initial: Initial
+    initial: Initializer
     plan: Plan
 
-    def breeder(self) -> Variation:
+    def variation(self) -> Variation:
         """Make what makes children, without populations."""
         settings = self.settings
         return Variation(
@@ -70,7 +70,7 @@ class Prepared:
             plan=self.plan,
             adaptation=self._adaptation(),
             stop_when_solved=settings.stop == "solved",
-            care=FailurePolicy(settings.evaluation_timeout, settings.failures),
+            failure_policy=FailurePolicy(settings.evaluation_timeout, settings.failures),
         )
 
 
@@ -79,14 +79,14 @@ def without_reuse(settings: Settings) -> Settings:
     return replace(settings, engine={**settings.engine, "reuse": False})
 
 
-def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Prepared:
+def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> PreparedRun:
     """Build the parts, and find out whether they fit; a model of the user's own takes the place of any other."""
     domain: Domain = build_part(plugins.domains[settings.domain], settings.domain_options)
     mutation: Mutation = build_part(plugins.mutations[settings.mutation], settings.mutation_options)
     selection: Selection | StatefulSelection = build_part(
         plugins.selections[settings.selection], settings.selection_options
     )
-    initial = Initial(settings.init, settings.init_scale)
+    initial = Initializer(settings.init, settings.init_scale)
     network = _network(settings, _model(settings, domain, model), initial)
     trial = Trial(domain, network, FailurePolicy(settings.evaluation_timeout))
     if getattr(mutation, "needs_gradient", False) and getattr(domain, "compiled", True):
@@ -99,7 +99,7 @@ def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None =
         experience_bytes=trial.experience_bytes,
         **settings.engine,
     )
-    return Prepared(settings, network, domain, mutation, selection, initial, plan)
+    return PreparedRun(settings, network, domain, mutation, selection, initial, plan)
 
 
 def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Engine:
@@ -119,7 +119,7 @@ def _model(settings: Settings, domain: Domain, model: keras.Model | None) -> ker
     return chosen
 
 
-def _network(settings: Settings, model: keras.Model, initial: Initial) -> Network:
+def _network(settings: Settings, model: keras.Model, initial: Initializer) -> Network:
     if not settings.mutated_layers:
         return Network(model)
     if settings.init != "model":
@@ -129,7 +129,7 @@ def _network(settings: Settings, model: keras.Model, initial: Initial) -> Networ
     return network_of(model, settings.mutated_layers)
 
 
-def notes(settings: Settings, plan: Plan, domain: Domain) -> list[str]:
+def collect_notes(settings: Settings, plan: Plan, domain: Domain) -> list[str]:
     """Return what the user should know before a run."""
     found = [plan.note] if plan.note else []
     if settings.evaluation_timeout is not None and getattr(domain, "compiled", True):
@@ -137,7 +137,7 @@ def notes(settings: Settings, plan: Plan, domain: Domain) -> list[str]:
     return found
 
 
-class Engines:
+class EngineCache:
     """Builds engines; the last one is used again, compiled as it is, where nothing but the intensity is another."""
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class Engines:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class RunRecipe:
     """Settings, and what no setting tells: parts that came ready made, and a model of the user's own."""
 
     settings: Settings
@@ -176,12 +176,12 @@ class Recipe:
             plugins, _ = plugins.with_part(kind, part)
         return plugins
 
-    def for_runs(self, count: int) -> Recipe:
+    def for_runs(self, count: int) -> RunRecipe:
         """Return a recipe for so many runs."""
         return replace(self, settings=replace(self.settings, runs=count))
 
 
-def recipe_of(plugins: Plugins, settings: Settings, model: keras.Model | None = None) -> Recipe:
+def make_recipe(plugins: Plugins, settings: Settings, model: keras.Model | None = None) -> RunRecipe:
     """Return what a worker needs to do what would be done here."""
     chosen = (
         plugins.domains[settings.domain],
@@ -189,4 +189,4 @@ def recipe_of(plugins: Plugins, settings: Settings, model: keras.Model | None = 
         plugins.selections[settings.selection],
     )
     disabled = tuple(info.name for info in plugins.infos if info.state == "disabled")
-    return Recipe(settings, tuple((e.kind, e.part) for e in chosen if e.part is not None), model, disabled)
+    return RunRecipe(settings, tuple((e.kind, e.part) for e in chosen if e.part is not None), model, disabled)

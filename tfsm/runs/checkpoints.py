@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.checkpoint import Saved, read_saved, write_saved
-from tfsm.evolution.checkpoint_schedule import Cadence, Every
+from tfsm.evolution.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from tfsm.evolution.checkpoint_schedule import CheckpointInterval, CheckpointSchedule
 from tfsm.utils.atomic import is_draft, put_aside
 
 CHECKPOINTS: Final = "checkpoints"
@@ -37,14 +37,14 @@ class CheckpointFiles:
         self,
         directory: Path,
         about: Mapping[str, Any],
-        every: Every,
+        every: CheckpointInterval,
         notify: Callable[[str], None] = lambda _: None,
         sync: Callable[[], None] = lambda: None,
         is_whole: Callable[[int, int, bool], bool] = lambda run, evaluations, ended: True,
         size: int = 0,
     ) -> None:
         self._folder, self._about, self._notify = directory / CHECKPOINTS, dict(about), notify
-        self._cadence, self._on = Cadence(every, size=size), bool(every)
+        self._cadence, self._on = CheckpointSchedule(every, size=size), bool(every)
         self._sync, self._is_whole = sync, is_whole
         self._ours: set[Path] = set()
         self._rejected: set[Path] = set()
@@ -55,11 +55,11 @@ class CheckpointFiles:
         """Return the number of evaluations, above `spent`, at which to look again at the latest."""
         return self._cadence.bound(spent)
 
-    def due(self, spent: int) -> bool:
+    def is_due(self, spent: int) -> bool:
         """Say whether it is time."""
-        return self._cadence.due(spent)
+        return self._cadence.is_due(spent)
 
-    def keep(self, saved: Saved, *, last: bool = False, instead: bool = False) -> None:
+    def keep(self, saved: Checkpoint, *, last: bool = False, instead: bool = False) -> None:
         """Write a checkpoint; where that fails the run goes on, and the one before stays.
 
         Args:
@@ -75,7 +75,7 @@ class CheckpointFiles:
             file = self._file(saved)
             self._put_aside(file)
             self._sync()
-            write_saved(file, saved, self._about)
+            write_checkpoint(file, saved, self._about)
         except OSError as error:
             if not self._failing:
                 self._notify(
@@ -90,17 +90,17 @@ class CheckpointFiles:
             self._prune(saved, 1 if last else _KEPT)
             if instead:
                 self._remove_others(file, saved)
-        self._cadence.took(saved.spent, time.perf_counter() - began)
+        self._cadence.record(saved.evaluations_used, time.perf_counter() - began)
 
     @property
     def present(self) -> bool:
         """Whether there are checkpoints of this experiment, of use or not."""
         return bool(self._ours)
 
-    def find(self, runs: range) -> list[Saved]:
+    def find(self, runs: range) -> list[Checkpoint]:
         """Return where these runs stand by the newest whole checkpoints; others are told of, and left alone."""
         covered: set[int] = set()
-        found: list[Saved] = []
+        found: list[Checkpoint] = []
         for file, own, _ in sorted(self._listed(), key=lambda item: item[2], reverse=True):
             wanted = [run for run in own if run in runs and run not in covered]
             try:
@@ -117,9 +117,9 @@ class CheckpointFiles:
             found += [saved.part(part) for part in _together(useful)]
         return found
 
-    def _useful(self, file: Path, saved: Saved, runs: list[int]) -> list[int]:
+    def _useful(self, file: Path, saved: Checkpoint, runs: list[int]) -> list[int]:
         ended = {result.run: result.evaluations for result in saved.results}
-        told = saved.settled | ended
+        told = saved.evaluated | ended
         useful = [run for run in runs if self._is_whole(run, told[run], run in ended)]
         if len(useful) < len(runs):
             others = ", ".join(str(run) for run in runs if run not in useful)
@@ -128,8 +128,8 @@ class CheckpointFiles:
             )
         return useful
 
-    def _read(self, file: Path, own: range, *, tell: bool) -> Saved:
-        saved, about = read_saved(file)
+    def _read(self, file: Path, own: range, *, tell: bool) -> Checkpoint:
+        saved, about = read_checkpoint(file)
         if about.get("experiment") != self._about["experiment"]:
             raise TfsmError(f"{file}: a checkpoint of another experiment")
         if saved.runs != own:
@@ -143,7 +143,7 @@ class CheckpointFiles:
             self._notify(f"warning: {file}: {', '.join(different)}: what follows may be rounded otherwise")
         return saved
 
-    def _file(self, saved: Saved) -> Path:
+    def _file(self, saved: Checkpoint) -> Path:
         last = saved.first + saved.count - 1
         return self._folder / f"run-{saved.first:03d}-{last:03d}-at-{saved.number:09d}.checkpoint"
 
@@ -164,7 +164,7 @@ class CheckpointFiles:
         if file.exists() and file not in self._ours:
             put_aside(file, "damaged")
 
-    def _prune(self, saved: Saved, count: int) -> None:
+    def _prune(self, saved: Checkpoint, count: int) -> None:
         """Keep only the newest of a group, so many of them; what is not ours is left alone."""
         # Those that were of no use go first, whatever their numbers.
         own = sorted(
@@ -176,7 +176,7 @@ class CheckpointFiles:
             file.unlink(missing_ok=True)
             self._ours.discard(file)
 
-    def _remove_others(self, file: Path, saved: Saved) -> None:
+    def _remove_others(self, file: Path, saved: Checkpoint) -> None:
         for other, runs, _ in list(self._listed()):
             if other != file and other in self._ours and any(run in saved.runs for run in runs):
                 other.unlink(missing_ok=True)

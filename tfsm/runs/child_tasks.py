@@ -16,7 +16,7 @@ from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluation import WARM_UP
 from tfsm.evolution.event_log import Event, EventLog
 from tfsm.parallel.pool import Failure, Message, Pool, WorkerContext
-from tfsm.runs.build import Recipe, prepare
+from tfsm.runs.build import RunRecipe, prepare
 from tfsm.runs.directory import Unwritten, told
 from tfsm.runs.records import ORDER
 from tfsm.runs.result import as_users_see
@@ -25,13 +25,13 @@ from tfsm.utils.atomic import put_aside
 
 
 @dataclass(frozen=True)
-class MakeTask:
+class ChildTask:
     """Makes one individual; yields once, when it begins, and returns what was bred."""
 
     experiment: str
     """Which one it is for."""
     order: ChildRequest
-    recipe: Recipe | None = None
+    recipe: RunRecipe | None = None
     """For a worker that has not made anything for this experiment yet."""
 
     def __call__(self, desk: WorkerContext) -> Generator[Any, None, ChildResult]:
@@ -43,7 +43,7 @@ class MakeTask:
             nurseries.clear()  # the memory of the one before
             recipe = self.recipe.for_runs(1)
             prepared = prepare(recipe.plugins(), recipe.settings, model=recipe.model)
-            nurseries[self.experiment] = ChildWorker(prepared.breeder())
+            nurseries[self.experiment] = ChildWorker(prepared.variation())
         yield "begun"
         try:
             return nurseries[self.experiment].make(self.order)
@@ -59,7 +59,7 @@ LOOK_SECONDS: Final = 0.25
 
 
 @dataclass
-class _Busy:
+class _Assignment:
     """A worker's order, and since when it is at it."""
 
     order: ChildRequest
@@ -67,7 +67,7 @@ class _Busy:
     since: float = field(default_factory=time.monotonic)
 
 
-class Steadily:
+class ChildDispatcher:
     """Evolves an experiment child by child.
 
     Args:
@@ -84,7 +84,7 @@ class Steadily:
         pool: Pool,
         engine: Engine,
         session: Session,
-        recipe: Recipe,
+        recipe: RunRecipe,
         *,
         replay: Sequence[Event] = (),
         notify: Callable[[str], None],
@@ -94,7 +94,7 @@ class Steadily:
         saved = session.saved()
         # In another order other things will happen than those that came after the checkpoint.
         ended = {result.run for group in saved for result in group.results}
-        begun = {run: count for group in saved for run, count in group.settled.items()}
+        begun = {run: count for group in saved for run, count in group.evaluated.items()}
         session.forget({run: begun.get(run, 0) for run in range(settings.runs) if run not in ended})
         self._log = self._opened_log({run: group.events for group in saved for run in group.runs})
         as_it_was = [(group.runs, group.events) for group in saved]
@@ -118,7 +118,7 @@ class Steadily:
             and (as_it_was != [(range(settings.runs), self.steady.events)])
         ):
             self._keep(instead=True)  # what is there would not fit what comes now
-        self._busy: dict[int, _Busy] = {}
+        self._busy: dict[int, _Assignment] = {}
         self._taught: set[int] = set()
         self._warm: set[tuple[int, bool]] = set()
         self._lost: deque[ChildRequest] = deque()
@@ -175,17 +175,17 @@ class Steadily:
         idle = [worker for worker in range(self._pool.size) if worker not in self._busy and self._pool.begun(worker)]
         while idle and self._lost:
             order = self._lost.popleft()
-            if self.steady.waits_for(order):
+            if self.steady.is_waiting_for(order):
                 self._submit(idle.pop(0), order)
-        for worker, order in zip(idle, self.steady.orders(len(idle)), strict=False):
+        for worker, order in zip(idle, self.steady.ask(len(idle)), strict=False):
             self._submit(worker, order)
 
     def _submit(self, worker: int, order: ChildRequest) -> None:
         taught, kind = worker in self._taught, (worker, order.parent is None)
         experiment = self._session.about["experiment"]
-        self._pool.submit(worker, MakeTask(experiment, order, None if taught else self._recipe))
+        self._pool.submit(worker, ChildTask(experiment, order, None if taught else self._recipe))
         # First individuals and children are compiled apart.
-        self._busy[worker] = _Busy(order, slow=kind not in self._warm)
+        self._busy[worker] = _Assignment(order, slow=kind not in self._warm)
         self._taught.add(worker)
         self._warm.add(kind)
 
@@ -216,19 +216,19 @@ class Steadily:
 
     def _settle(self, arrived: list[ChildResult]) -> None:
         ended = len(self.steady.results)
-        self.steady.settle(*arrived)
+        self.steady.tell(*arrived)
         self.evaluated += len(arrived)
         arrived.clear()
         if len(self.steady.results) > ended and not self.steady.ended:
             self._keep()  # without it, how the run ended would be found out again, and come out otherwise
 
     def _failed(self, order: ChildRequest, failure: Failure) -> None:
-        if self._session.settings.failures == "stop" and self.steady.waits_for(order):
+        if self._session.settings.failures == "stop" and self.steady.is_waiting_for(order):
             raise TfsmError(failure.text if failure.ours else f"a worker failed: {failure.text}")
         self._try_again(order, failure.text)
 
     def _try_again(self, order: ChildRequest, why: str) -> None:
-        if not self.steady.waits_for(order):
+        if not self.steady.is_waiting_for(order):
             return  # its run has ended meanwhile
         key = order.run, order.number
         self._attempts[key] = self._attempts.get(key, 0) + 1
@@ -257,7 +257,7 @@ class Steadily:
 
     def _is_due(self) -> bool:
         keeper = self._session.checkpoints
-        return keeper is not None and keeper.due(self.steady.spent)
+        return keeper is not None and keeper.is_due(self.steady.evaluations_used)
 
     def _keep(self, *, last: bool = False, instead: bool = False) -> None:
         if self._session.checkpoints is None:

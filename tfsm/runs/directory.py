@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.lockstep_loop import Intervals
+from tfsm.evolution.lockstep_loop import LogIntervals
 from tfsm.evolution.observers import RunResult, Silent, Snapshot
 from tfsm.models.network import Network
 from tfsm.runs.behavior_log import BehaviorFiles
@@ -89,7 +89,7 @@ class MetricsFile:
         """Close the file."""
         self._opened.close()
 
-    def tidy(self, intervals: Intervals) -> None:
+    def tidy(self, intervals: LogIntervals) -> None:
         """Put the lines of a finished experiment in order: the same file, however often it was interrupted.
 
         Where a run was interrupted between two intervals there is a line that an uninterrupted run does not have, and
@@ -124,7 +124,7 @@ class RunDirectory(Silent):
         plan: how the run is compiled, for the record.
         objects: parts that came ready made, and the user's model, in words, for the record.
         files: files that options of the domain name, which are copied.
-        beginners: how many first individuals a run has.
+        initial_population: how many first individuals a run has.
         notify: told what the user should know.
     """
 
@@ -138,12 +138,12 @@ class RunDirectory(Silent):
         plan: dict[str, Any],
         objects: dict[str, str],
         files: Mapping[str, Path],
-        beginners: int,
+        initial_population: int,
         notify: Callable[[str], None] = lambda message: None,
     ) -> None:
         self.path, self._notify = path, notify
         self._network = network
-        self._intervals = Intervals(resolved.settings.log_every, beginners)
+        self._intervals = LogIntervals(resolved.settings.log_every, initial_population)
         self._behavior = BehaviorFiles(path, self._intervals)
         again = (path / RECORD).is_file()
         self._before: dict[str, Any] = {}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.checkpoint_schedule import parse_every
+from tfsm.evolution.checkpoint_schedule import parse_interval
 from tfsm.plugins import Plugins
 from tfsm.plugins.options import validate
 from tfsm.plugins.registry import Entry
@@ -83,7 +83,7 @@ def reopened(plugins: Plugins, directory: Path, overrides: Mapping[str, object])
         raise TfsmError(f"{directory}: its model was loaded with --trust-model, which must be said again")
     where = "command line"
     anew: dict[str, Any] = validate(RunOptions, given, where=lambda key: f"--{key.replace('_', '-')}:")
-    parse_every(str(anew.get("checkpoint_every", settings.checkpoint_every)))
+    parse_interval(str(anew.get("checkpoint_every", settings.checkpoint_every)))
     for key in LARGER:
         before = getattr(settings, key)
         if anew.get(key, before) < before:

@@ -9,12 +9,12 @@ from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.checkpoint import Saved, packed, unpacked
-from tfsm.evolution.checkpoint_schedule import Cadence, Every, parse_every
-from tfsm.evolution.lockstep_loop import Loop
+from tfsm.evolution.checkpoint import Checkpoint, pack_checkpoint, unpack_checkpoint
+from tfsm.evolution.checkpoint_schedule import CheckpointInterval, CheckpointSchedule, parse_interval
+from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.evolution.observers import Progress, RunResult
 from tfsm.parallel.pool import Failure, Pool, WorkerContext
-from tfsm.runs.build import Engines, Recipe
+from tfsm.runs.build import EngineCache, RunRecipe
 from tfsm.runs.observers import Passing
 from tfsm.runs.result import as_users_see
 from tfsm.runs.session import Session
@@ -43,8 +43,8 @@ class Outbox(Passing):
         every: how often there is one.
     """
 
-    def __init__(self, about: Mapping[str, Any], every: Every) -> None:
-        self._about, self._cadence = about, Cadence(every)
+    def __init__(self, about: Mapping[str, Any], every: CheckpointInterval) -> None:
+        self._about, self._cadence = about, CheckpointSchedule(every)
         self._told: list[Told] = []
 
     def take(self) -> list[Told]:
@@ -56,15 +56,15 @@ class Outbox(Passing):
         """Return the number of evaluations, above `spent`, at which to look again at the latest."""
         return self._cadence.bound(spent)
 
-    def due(self, spent: int) -> bool:
+    def is_due(self, spent: int) -> bool:
         """Say whether it is time for a checkpoint."""
-        return self._cadence.due(spent)
+        return self._cadence.is_due(spent)
 
-    def keep(self, saved: Saved, *, last: bool = False) -> None:
+    def keep(self, saved: Checkpoint, *, last: bool = False) -> None:
         """Write it down."""
         began = perf_counter()
-        self._tell("checkpoint", packed(saved, self._about), last)
-        self._cadence.took(saved.spent, perf_counter() - began)
+        self._tell("checkpoint", pack_checkpoint(saved, self._about), last)
+        self._cadence.record(saved.evaluations_used, perf_counter() - began)
 
     def _tell(self, event: str, *arguments: Any) -> None:
         self._told.append(Told(event, arguments))
@@ -74,23 +74,23 @@ class Outbox(Passing):
 class GroupTask:
     """Evolves some runs that follow one another; yields lists of what happened."""
 
-    recipe: Recipe
+    recipe: RunRecipe
     """For as many runs as there are in the group."""
     runs: range
     about: Mapping[str, Any]
-    every: Every
+    every: CheckpointInterval
     saved: tuple[bytes, ...] = ()
     """Where they stood when they were left."""
 
     def __call__(self, desk: WorkerContext) -> Generator[list[Told], None, GroupEnd]:
         """Evolve, in a worker."""
         settings = self.recipe.settings
-        engines: Engines = desk.kept.setdefault("engines", Engines())
+        engines: EngineCache = desk.kept.setdefault("engines", EngineCache())
         engine = engines.engine(self.recipe.plugins(), settings, model=self.recipe.model)
         outbox = Outbox(self.about, self.every)
         # It may have been another experiment's.
-        engine.care.warn, engine.care.broken = lambda message: outbox._tell("notify", message), 0
-        loop = Loop(
+        engine.failure_policy.warn, engine.failure_policy.broken = lambda message: outbox._tell("notify", message), 0
+        loop = LockstepLoop(
             engine,
             seed=settings.seed,
             runs=self.runs,
@@ -99,7 +99,7 @@ class GroupTask:
             observers=[outbox],
             stop=desk.stopping,
             checkpoints=outbox,
-            saved=[unpacked(content)[0] for content in self.saved],
+            saved=[unpack_checkpoint(content)[0] for content in self.saved],
         )
         try:
             for _ in loop.steps():
@@ -124,7 +124,7 @@ class Group:
 
     work: Work
     runs: range
-    saved: list[Saved] = field(default_factory=list)
+    saved: list[Checkpoint] = field(default_factory=list)
     """Where they stood at the start."""
     progress: Progress | None = None
     deaths: int = 0
@@ -137,8 +137,8 @@ class Group:
             self.work.recipe.for_runs(len(self.runs)),
             self.runs,
             known,
-            parse_every(settings.checkpoint_every),
-            tuple(packed(saved, known) for saved in self.saved),
+            parse_interval(settings.checkpoint_every),
+            tuple(pack_checkpoint(saved, known) for saved in self.saved),
         )
 
     def hear(self, told: Told) -> None:
@@ -148,9 +148,9 @@ class Group:
             self.deaths = 0
             content, last = told.arguments
             if session.checkpoints is not None:
-                session.checkpoints.keep(unpacked(content)[0], last=last)
+                session.checkpoints.keep(unpack_checkpoint(content)[0], last=last)
             else:
-                self.saved = [unpacked(content)[0]]
+                self.saved = [unpack_checkpoint(content)[0]]
         elif told.event == "notify":
             self.work.notify(*told.arguments)
         elif told.event == "progress":
@@ -173,7 +173,7 @@ class Work:
     """One experiment, in groups."""
 
     session: Session
-    recipe: Recipe
+    recipe: RunRecipe
     notify: Callable[[str], None]
     groups: list[Group] = field(default_factory=list)
     results: dict[int, RunResult] = field(default_factory=dict)
@@ -184,7 +184,7 @@ class Work:
         saved = self.session.saved()
         self.results |= {result.run: result for group in saved for result in group.results}
         left = {run for group in saved for run in group.runs}
-        self.groups = [Group(self, group.runs, [group]) for group in saved if group.going]
+        self.groups = [Group(self, group.runs, [group]) for group in saved if group.active_runs]
         new = [run for run in range(self.recipe.settings.runs) if run not in left]
         self.groups += [Group(self, runs) for runs in _divided(new, count)]
 

@@ -13,12 +13,12 @@ import keras
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.event_log import Event, read_events
-from tfsm.evolution.lockstep_loop import Loop
-from tfsm.evolution.selection import beginners_of
+from tfsm.evolution.lockstep_loop import LockstepLoop
+from tfsm.evolution.selection import initial_population_size
 from tfsm.parallel.pool import Backend, Pool
 from tfsm.plugins import Plugins
-from tfsm.runs.build import Engines, Prepared, notes, prepare, recipe_of, without_reuse
-from tfsm.runs.child_tasks import Steadily
+from tfsm.runs.build import EngineCache, PreparedRun, collect_notes, make_recipe, prepare, without_reuse
+from tfsm.runs.child_tasks import ChildDispatcher
 from tfsm.runs.directory import check_free
 from tfsm.runs.observers import guarded
 from tfsm.runs.result import Result, as_users_see, in_a_line
@@ -45,7 +45,7 @@ class _Underway:
     """An experiment that was begun."""
 
     wanted: Wanted
-    prepared: Prepared
+    prepared: PreparedRun
     session: Session
     work: Work
     began: float = field(default_factory=time.perf_counter)
@@ -125,7 +125,7 @@ def _begun(
         settings = without_reuse(settings)
     others = guarded(plugins, settings, wanted.observers, notify)
     prepared = prepare(plugins, settings, model=wanted.model)
-    for note in notes(settings, prepared.plan, prepared.domain):
+    for note in collect_notes(settings, prepared.plan, prepared.domain):
         notify(note)
     session = Session(
         plugins,
@@ -140,10 +140,10 @@ def _begun(
         command=command,
         notify=notify,
         place=where.as_dict(),
-        beginners=beginners_of(prepared.selection, settings.population),
+        initial_population=initial_population_size(prepared.selection, settings.population),
     )
     held.enter_context(session)
-    work = Work(session, recipe_of(plugins, settings, wanted.model), notify)
+    work = Work(session, make_recipe(plugins, settings, wanted.model), notify)
     return _Underway(wanted, prepared, session, work)
 
 
@@ -157,7 +157,7 @@ def _evolve_children(
     """Evolve one experiment after another, each with all workers."""
     for one in underway:
         engine = one.prepared.engine()
-        steadily = Steadily(pool, engine, one.session, one.work.recipe, replay=replay, notify=notify)
+        steadily = ChildDispatcher(pool, engine, one.session, one.work.recipe, replay=replay, notify=notify)
         steady = steadily.steady
         if not stop():
             steadily.run(stop)
@@ -197,7 +197,7 @@ def run_experiment(
     observers: Sequence[Any] = (),
     stop: Callable[[], bool] = lambda: False,
     notify: Callable[[str], None] = lambda message: None,
-    engines: Engines | None = None,
+    engines: EngineCache | None = None,
     where: Backend | None = None,
     order: Path | None = None,
 ) -> Result:
@@ -226,9 +226,9 @@ def run_experiment(
     if not resume:
         check_free(out)
     others = guarded(plugins, settings, observers, notify)
-    engine = (engines or Engines()).engine(plugins, as_kept(settings, out) if resume else settings, model=model)
-    engine.care.warn, engine.care.broken = notify, 0  # it may have been another experiment's
-    for note in notes(settings, engine.plan, engine.domain):
+    engine = (engines or EngineCache()).engine(plugins, as_kept(settings, out) if resume else settings, model=model)
+    engine.failure_policy.warn, engine.failure_policy.broken = notify, 0  # it may have been another experiment's
+    for note in collect_notes(settings, engine.plan, engine.domain):
         notify(note)
     began = time.perf_counter()
     # The directory comes after everything that can be wrong, so that a mistake leaves nothing behind.
@@ -244,11 +244,11 @@ def run_experiment(
         resume=resume,
         command=command,
         notify=notify,
-        beginners=engine.selector.beginners,
+        initial_population=engine.selector.initial_population,
     )
     with session:
         try:
-            loop = Loop(
+            loop = LockstepLoop(
                 engine,
                 seed=settings.seed,
                 runs=settings.runs,

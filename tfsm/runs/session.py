@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.checkpoint import Saved
-from tfsm.evolution.checkpoint_schedule import parse_every
+from tfsm.evolution.checkpoint import Checkpoint
+from tfsm.evolution.checkpoint_schedule import parse_interval
 from tfsm.evolution.compile_plan import Plan
 from tfsm.evolution.observers import Experiment, Observer, Status
 from tfsm.interfaces import Domain, SupportsFiles
@@ -44,7 +44,7 @@ class Session:
         command: the command line, for the record.
         notify: told what the user should know.
         place: where the work is done, for the record.
-        beginners: how many first individuals a run has.
+        initial_population: how many first individuals a run has.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Session:
         command: Sequence[str],
         notify: Callable[[str], None],
         place: Mapping[str, Any] | None = None,
-        beginners: int,
+        initial_population: int,
     ) -> None:
         self.settings, self.network = resolved.settings, network
         self.about = _about(self.settings.as_dict())
@@ -89,11 +89,11 @@ class Session:
                     plan=asdict(plan) | {"place": dict(place or {"backend": "local"})},
                     objects=objects_of(plugins, self.settings),
                     files=domain.files() if isinstance(domain, SupportsFiles) else {},
-                    beginners=beginners,
+                    initial_population=initial_population,
                     notify=notify,
                 )
                 self._held = held.pop_all()
-            every = parse_every(self.settings.checkpoint_every)
+            every = parse_interval(self.settings.checkpoint_every)
             self.checkpoints = CheckpointFiles(
                 self.directory,
                 self.about,
@@ -111,7 +111,7 @@ class Session:
         """Everybody who is told what happens."""
         return [*self._others] if self._record is None else [self._record, *self._others]
 
-    def saved(self) -> list[Saved]:
+    def saved(self) -> list[Checkpoint]:
         """Return where the runs stand that were begun before."""
         return [] if self.checkpoints is None else self.checkpoints.find(range(self.settings.runs))
 

@@ -14,7 +14,7 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.observers import Observer
 from tfsm.parallel.pool import Backend
 from tfsm.plugins import Plugins
-from tfsm.runs.build import Engines
+from tfsm.runs.build import EngineCache
 from tfsm.runs.directory import claim
 from tfsm.runs.observers import Together
 from tfsm.runs.records import RECORD, STUDY, Locked, now, read_record, read_study, write_json
@@ -125,7 +125,7 @@ def _one_by_one(
     watch: Watch,
     **others: Any,
 ) -> None:
-    engines = Engines()
+    engines = EngineCache()
     for number, member in members:
         path = directory / member.folder
         with watch(number, member) as observer:

@@ -5,8 +5,9 @@ Importing this imports no TensorFlow.
 
 from __future__ import annotations
 
+from tfsm.interfaces import Init
 from tfsm.settings.resolve import GeneralSettings, resolve, resolve_general
-from tfsm.settings.schema import EngineOptions, Init, ResolvedSettings, RunOptions, Settings
+from tfsm.settings.schema import EngineOptions, ResolvedSettings, RunOptions, Settings
 from tfsm.settings.sources import built_in_path, config_paths, nearest_path
 
 __all__ = [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Any, Final, get_type_hints
 
 from annotated_types import Ge, Gt, Lt
 from typing_extensions import Doc
 
 from tfsm.errors import TfsmError
+from tfsm.interfaces import Adapt, Compile, Failures, Init, Stop
 from tfsm.plugins.options import expected, validate
 
 
@@ -17,21 +18,13 @@ from tfsm.plugins.options import expected, validate
 class EngineOptions:
     """Options of the engine: the keys of `[engine]`."""
 
-    compile: Annotated[
-        Literal["auto", "xla", "graph"], Doc("how the loop is compiled; auto: by the network's layers")
-    ] = "auto"
+    compile: Annotated[Compile, Doc("how the loop is compiled; auto: by the network's layers")] = "auto"
     memory: Annotated[float, Gt(0), Doc("GiB that the engine may plan with")] = 4.0
     width: Annotated[int | None, Ge(1), Doc("runs evolved in lock step; none: as many as memory allows")] = None
     reuse: Annotated[bool, Doc("keep sensitivities for a parent's next child, where memory allows")] = True
 
 
 ENGINE_KEYS: Final = tuple(field.name for field in fields(EngineOptions))
-
-
-Adapt: TypeAlias = Literal["none", "self", "divergence"]
-Stop: TypeAlias = Literal["solved", "budget"]
-Failures: TypeAlias = Literal["stop", "broken"]
-Init: TypeAlias = Literal["xavier-normal", "xavier-uniform", "xavier-biased", "normal", "uniform", "model"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
 
 from tfsm.errors import TfsmError, UnknownNameError, suggestion
-from tfsm.evolution.checkpoint_schedule import parse_every
+from tfsm.evolution.checkpoint_schedule import parse_interval
 from tfsm.models.names import check_name, is_builder, parse_patterns
 from tfsm.plugins import Plugins
 from tfsm.plugins.registry import Entry, Parts
@@ -190,7 +190,7 @@ def check_consistency(
     run: Mapping[str, Any], sources: Mapping[str, str], selection: Entry, options: Mapping[str, object]
 ) -> None:
     """Raise a `TfsmError` where settings that are right by themselves contradict each other."""
-    parse_every(str(run["checkpoint_every"]))
+    parse_interval(str(run["checkpoint_every"]))
     population, evaluations, size = run["population"], run["evaluations"], options.get("size")
     origin = f"population: {sources['population']}"
     if isinstance(size, int) and size > population:

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsm.evolution.variation import Mates, mutated, recombines
+from tfsm.evolution.variation import Mates, mutate_batch, recombines
 from tfsm.interfaces import Child, Tensor
 from tfsm.kernels.random import root_seed
 from tfsm.models.genome import sections
@@ -210,7 +210,7 @@ def make_siblings(part: Any, network: Network, intensity: float, count: int) -> 
 def call(part: Any, network: Network, parents: Tensor, seen: Tensor, intensity: Tensor, seed: Tensor) -> Child:
     """Call an operator as the engine does; one that recombines gets mates that saw the same."""
     mates = Mates(-parents[..., ::-1], seen) if recombines(part) else None
-    return mutated(part, network, parents, seen, intensity, seed, mates)
+    return mutate_batch(part, network, parents, seen, intensity, seed, mates)
 
 
 def experience() -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsm.evolution.variation import chosen
+from tfsm.evolution.variation import choose_batch
 from tfsm.interfaces import Admission, Candidate, Choice, Population, SelectionContext, StatefulSelection, Tensor
 from tfsm.kernels.random import fold, uniform
 from tfsm.testing.check_common import (
@@ -27,7 +27,7 @@ BEHAVIOR, CASES = 2, 3
 def choose(part: Any, fitness: Tensor, seed: Tensor) -> Choice:
     """Choose in populations `[B, N]` by seeds `[B, 2]`; all else that a scheme may see is drawn by these, too."""
     if not isinstance(part, StatefulSelection):
-        return chosen(part, fitness, seed)
+        return choose_batch(part, fitness, seed)
     parent, replaced = part.select(_population(part, fitness, seed), seed)
     return Choice(tf.cast(parent, tf.int32), tf.cast(replaced, tf.int32))
 

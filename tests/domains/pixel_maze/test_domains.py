@@ -17,8 +17,8 @@ from tests.domains.pixel_maze.scripted import Scripted
 from tests.domains.pixel_maze.test_layout import SMALL
 from tests.helpers.engines import Recorder
 from tfsm.errors import TfsmError
-from tfsm.evolution.initialization import Initial
-from tfsm.evolution.lockstep_loop import Loop
+from tfsm.evolution.initialization import Initializer
+from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.interfaces import SupportsBehaviorMap, SupportsFilm
 from tfsm.kernels.random import fold, root_seed
 from tfsm.models.network import Network
@@ -45,7 +45,7 @@ def tiny(times: int) -> keras.Model:
 
 
 def genomes_of(network: Network, count: int) -> tf.Tensor:
-    return Initial("xavier-normal", 3.0).genomes(network, fold(root_seed(0), 0, tf.range(count)))
+    return Initializer("xavier-normal", 3.0).genomes(network, fold(root_seed(0), 0, tf.range(count)))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def evolved(runs: range) -> tuple[bytes, list[dict[str, object]]]:
     engine = build_engine(plugins, resolved.settings)
     assert engine.plan.one_by_one
     assert engine.reuses
-    loop = Loop(engine, seed=0, runs=runs, evaluations=24, log_every=12, observers=[told])
+    loop = LockstepLoop(engine, seed=0, runs=runs, evaluations=24, log_every=12, observers=[told])
     champions = {result.run: result.champion.tobytes() for result in loop.run()}
     return champions[runs[-1]], [line for line in told.metrics if line["run"] == runs[-1]]
 
