@@ -13,7 +13,7 @@ from timing import milliseconds, one_core, table
 
 from tfsm.evolution.initialization import Initializer
 from tfsm.interfaces import Tensor
-from tfsm.kernels.random import fold, root_seed
+from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network
 from tfsm_domains.parity.parity import Parity
 from tfsm_plugins.mutations.gradient import SafeMutationSum
@@ -25,7 +25,7 @@ def networks() -> dict[str, Network]:
     """Return the same network twice: as tfsm runs it, and as it would run a model that it cannot look into."""
     model = Parity().network()
     by_rules, mapped = Network(model), Network(model)
-    mapped.program.whole = "for comparison"
+    mapped.program.whole_model_reason = "for comparison"
     return {"mapped": mapped, "by rules": by_rules}
 
 
@@ -34,7 +34,7 @@ def main() -> None:
     domain = Parity()
     inputs = domain.observe(())  # [1, 16, 4, 1]
     both = networks()
-    seeds = fold(root_seed(0), tf.range(GENOMES))  # [B, 2]
+    seeds = fold_in(root_seed(0), tf.range(GENOMES))  # [B, 2]
     genomes = Initializer("xavier-normal").genomes(both["by rules"], seeds)  # [B, P]
     operator, intensity = SafeMutationSum(experiences=16), tf.constant(0.001)
 

@@ -14,7 +14,7 @@ import tensorflow as tf
 from tfsm.evolution.compile_plan import make_plan
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import mutate_batch
-from tfsm.kernels.random import fold, root_seed
+from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import build_part
@@ -49,7 +49,7 @@ class Case:
     def seeds(self) -> tf.Tensor:
         """`[B, 2]`."""
         with tf.init_scope():
-            return fold(root_seed(1), tf.range(self.genomes))
+            return fold_in(root_seed(1), tf.range(self.genomes))
 
     @cached_property
     def parents(self) -> tf.Tensor:

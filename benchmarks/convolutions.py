@@ -15,7 +15,7 @@ import tensorflow as tf
 from timing import milliseconds, one_core, table
 
 from tfsm.interfaces import Tensor
-from tfsm.models.rules.convolution import patches
+from tfsm.models.rules.convolution import extract_patches
 
 Run = Callable[[Tensor, list[Tensor]], Tensor]
 
@@ -26,7 +26,7 @@ LAYERS = [(5, 2, 1), (5, 2, MAPS), *[(3, 1, MAPS)] * 12]
 
 def by_patches(x: Tensor, filters: list[Tensor]) -> Tensor:
     for (window, stride, _), own in zip(LAYERS, filters, strict=True):
-        seen = patches(x, (window, window), (stride, stride), (1, 1), "same")
+        seen = extract_patches(x, (window, window), (stride, stride), (1, 1), "same")
         rows = tf.reshape(seen, [seen.shape[0], -1, seen.shape[-1]])
         z = tf.matmul(rows, tf.reshape(own, [own.shape[0], -1, MAPS]))
         x = tf.nn.selu(tf.reshape(z, [z.shape[0], *seen.shape[1:-1], MAPS]))

@@ -11,7 +11,7 @@ import tensorflow as tf
 from timing import milliseconds, one_core, table
 
 from tfsm.interfaces import Tensor
-from tfsm.kernels.random import fold, gaussian, root_seed
+from tfsm.kernels.random import fold_in, gaussian, root_seed
 
 GENOMES, WEIGHTS = 20, 1302
 
@@ -31,7 +31,7 @@ def stateless_one_seed(seeds: Tensor) -> Tensor:
 
 def main() -> None:
     one_core()
-    seeds = fold(root_seed(0), tf.range(GENOMES))  # [B, 2]
+    seeds = fold_in(root_seed(0), tf.range(GENOMES))  # [B, 2]
     rows = {}
     for title, draw in {
         "tfsm, a seed for each genome": threefry,

@@ -69,15 +69,15 @@ def parts(maze: Any) -> dict[str, Callable[[], object]]:
     import tensorflow as tf
 
     from tfsm.evolution.initialization import Initializer
-    from tfsm.kernels.experience import dense
-    from tfsm.kernels.random import fold, root_seed
+    from tfsm.kernels.experience import to_dense
+    from tfsm.kernels.random import fold_in, root_seed
     from tfsm.models.network import Network
     from tfsm_plugins.mutations.gaussian import Control
     from tfsm_plugins.mutations.gradient import SafeMutationSecondOrder, SafeMutationSum
 
     network = Network(maze.network())
-    genomes = Initializer().genomes(network, fold(root_seed(0), 0, tf.range(GENOMES)))
-    seeds = fold(root_seed(1), 0, tf.range(1))
+    genomes = Initializer().genomes(network, fold_in(root_seed(0), 0, tf.range(GENOMES)))
+    seeds = fold_in(root_seed(1), 0, tf.range(1))
 
     def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         call = tf.function(function, autograph=False)
@@ -85,7 +85,7 @@ def parts(maze: Any) -> dict[str, Callable[[], object]]:
 
     episode = tf.function(lambda own: maze.evaluate(network, own, None), autograph=False)
     lived = episode(genomes).experience
-    without, see = compiled(lambda: maze.walk(Absent(), genomes)), compiled(lambda past: dense(maze.observe(past)))
+    without, see = compiled(lambda: maze.walk(Absent(), genomes)), compiled(lambda past: to_dense(maze.observe(past)))
     sides = {
         "episode": lambda: episode(genomes).fitness.numpy(),
         "episode without network": without,

@@ -11,12 +11,12 @@ import keras
 import numpy as np
 
 from tfsm.errors import TfsmError
-from tfsm.functional import any_direction, as_seen, as_words, check_intensity, check_seed
-from tfsm.functional._batching import Lanes, measuring, named
+from tfsm.functional import check_intensity, check_seed, default_direction, pack_seeds, prepare_experience
+from tfsm.functional._batching import BatchRunner, build_operator, require_sensitivity
 from tfsm.interfaces import Domain, Mutation, Selection
 from tfsm.models.genome import flatten, unflatten
 from tfsm.models.loading import load_model
-from tfsm.models.network import Network, network_of
+from tfsm.models.network import Network, build_network
 from tfsm.parallel.pool import where
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import Kind
@@ -42,7 +42,7 @@ def divergence(model: keras.Model, other: keras.Model | np.ndarray, experience: 
     >>> tfsm.divergence(model, tfsm.flatten(model) + 2.0, np.ones((5, 1)))
     4.0
     """
-    lanes, seen = Lanes(Network(model), compiled=False), as_seen(model, experience)
+    lanes, seen = BatchRunner(Network(model), compiled=False), prepare_experience(model, experience)
     genome = flatten(other) if isinstance(other, keras.Model) else np.asarray(other)
     if genome.shape != (lanes.network.size,):
         raise TfsmError(f"expected a genome of {lanes.network.size:,} weights, got an array of shape {genome.shape}")
@@ -67,11 +67,11 @@ def sensitivity(
     >>> tfsm.sensitivity(model, np.array([[3.0, -1.0], [1.0, 1.0]]), "sm-g-abs")
     array([2., 1., 1.], dtype=float32)
     """
-    operator = measuring(named(mutation, {}), mutation)
-    lanes, seen = Lanes(Network(model), compiled=False), as_seen(model, experience)
+    operator = require_sensitivity(build_operator(mutation, {}), mutation)
+    lanes, seen = BatchRunner(Network(model), compiled=False), prepare_experience(model, experience)
     network = lanes.network
     if direction is None:
-        along = any_direction(network)
+        along = default_direction(network)
     else:
         along = np.asarray(direction, network.dtype.as_numpy_dtype)[None]
         if along.shape != (1, network.size):
@@ -111,10 +111,10 @@ def mutate(
     """
     check_intensity(intensity)
     check_seed(seed)
-    operator = named(mutation, options)
-    lanes, seen = Lanes(network_of(model, layers or ()), compiled=False), as_seen(model, experience)
+    operator = build_operator(mutation, options)
+    lanes, seen = BatchRunner(build_network(model, layers or ()), compiled=False), prepare_experience(model, experience)
     genome = lanes.network.genome[None]
-    child = lanes.mutated(operator, genome, seen, intensity, as_words(seed, 1, alone=True))
+    child = lanes.mutate(operator, genome, seen, intensity, pack_seeds(seed, 1, alone=True))
     if "unreached" in child.diagnostics and child.diagnostics["unreached"].any():
         reached = float(lanes.divergence(genome, child.genome, seen)[0])
         warnings.warn(

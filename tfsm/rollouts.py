@@ -115,7 +115,7 @@ def _recurrent(
     def step(own: Tensor, *seen: Tensor) -> list[Tensor]:
         (flat,) = tf.nest.flatten(inputs(seen[: len(blank)]))
         flat = tf.reshape(flat, [lanes, *flat.shape[2:]])
-        stepper = network.stepper(tf.repeat(own, each, axis=0), seen=tf.TensorSpec(flat.shape[1:], flat.dtype))
+        stepper = network.stepper(tf.repeat(own, each, axis=0), observation=tf.TensorSpec(flat.shape[1:], flat.dtype))
         given = list(seen[len(blank) :])
         state = tf.nest.pack_sequence_as(stepper.start, given) if given else stepper.start
         answers, state = stepper(flat, state)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from benchmarks.engines import advance, begun, engine_of, settings_of
 from benchmarks.rivals.problem import DEVIATION, POPULATION, WEIGHTS, Side, Sides, initial
-from tfsm.kernels.random import fold, gaussian, root_seed
+from tfsm.kernels.random import fold_in, gaussian, root_seed
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import build_part
@@ -28,7 +28,7 @@ def sides(quick: bool) -> Sides:
     domain = build_part(plugins.domains["parity"], {})
     control = build_part(plugins.mutations["control"], {})
     network = Network(domain.network())
-    seeds = fold(root_seed(0), tf.range(POPULATION))
+    seeds = fold_in(root_seed(0), tf.range(POPULATION))
     start = tf.constant(initial(POPULATION))
 
     def fitness(genomes: tf.Tensor) -> tf.Tensor:
@@ -38,13 +38,13 @@ def sides(quick: bool) -> Sides:
         best = tf.math.top_k(scores, POPULATION // 2, sorted=False).indices
         # Every parent has two children: no more random numbers than the other libraries draw.
         parents = tf.gather(genomes, tf.concat([best, best], axis=0))
-        children = control(network, parents, (), tf.constant(DEVIATION), fold(seed, tf.range(POPULATION)))
+        children = control(network, parents, (), tf.constant(DEVIATION), fold_in(seed, tf.range(POPULATION)))
         return children, fitness(children)
 
     @tf.function(jit_compile=True, autograph=False)
     def evolve(genomes: tf.Tensor, scores: tf.Tensor, seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         def body(i: tf.Tensor, genomes: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            return i + 1, *generation(genomes, scores, fold(seed, i))
+            return i + 1, *generation(genomes, scores, fold_in(seed, i))
 
         return tf.while_loop(lambda i, *_: i < GENERATIONS, body, (tf.constant(0), genomes, scores))[1:]
 
@@ -53,7 +53,7 @@ def sides(quick: bool) -> Sides:
 
     def generations() -> None:
         held["call"] += 1
-        seed = fold(root_seed(1), held["call"])
+        seed = fold_in(root_seed(1), held["call"])
         held["genomes"], held["scores"] = evolve(held["genomes"], held["scores"], seed)
         held["scores"].numpy()
 

@@ -26,7 +26,7 @@ from tfsm.evolution.event_log import Event, parse_events
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.evolution.variation import Adaptation
-from tfsm.kernels.random import fold, root_seed, split
+from tfsm.kernels.random import fold_in, root_seed, split
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import build_part
@@ -635,10 +635,10 @@ def plain_steady(events: list[Event], run: int, population: int) -> tuple[np.nda
         if own != run:
             continue
         if number < population:
-            draw_seed, _ = split(fold(root, run, number), 2)
+            draw_seed, _ = split(fold_in(root, run, number), 2)
             child, place = Initializer("normal", 1.0).genomes(network, draw_seed[None]), number
         else:
-            select_seed, mutate_seed, _ = split(fold(root, run, number), 3)
+            select_seed, mutate_seed, _ = split(fold_in(root, run, number), 3)
             choice = selection.choose(tf.constant(fitness[None]), select_seed[None])
             if kind == ">":
                 parents[number] = genomes[int(choice.parent[0])].copy()

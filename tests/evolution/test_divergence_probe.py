@@ -16,7 +16,7 @@ from tfsm.evolution.divergence_probe import MAX_PROBES, probe_count
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.reporter import plain, quartiles, spread
 from tfsm.interfaces import Child, Nest, Tensor
-from tfsm.kernels.random import fold, gaussian, root_seed, split
+from tfsm.kernels.random import fold_in, gaussian, root_seed, split
 from tfsm.models.genome import Section
 from tfsm.models.network import Network
 from tfsm_plugins.mutations.gaussian import Control
@@ -144,7 +144,7 @@ def test_a_linear_unit_is_as_sensitive_as_its_inputs_say(mutation: Any, expected
 def test_curvature_is_measured_along_a_unit_vector_drawn_for_it(way: str) -> None:
     engine = make_engine(Target(near=0.0), SafeMutationSecondOrder(), HillClimber(), population=1, **WAYS[way])
     for run, (line, (parent,)) in enumerate(lines(engine)):
-        _, seed, _ = split(fold(root_seed(0), run, -1 - MAX_PROBES * 41), 3)
+        _, seed, _ = split(fold_in(root_seed(0), run, -1 - MAX_PROBES * 41), 3)
         noise = gaussian(seed, 3).numpy()
         inputs = np.stack([parent, np.ones(3)])  # [I, P]; the divergence of d is the mean of (x d)^2
         curvature = 2 * inputs.T @ inputs / 2 @ (noise / np.linalg.norm(noise))

@@ -12,7 +12,7 @@ from tests.helpers.domains import BestReplacesWorst, HostTarget, OneGenomeNoise,
 from tests.helpers.engines import evolve, make_engine
 from tfsm.errors import TfsmError
 from tfsm.evolution.initialization import Initializer
-from tfsm.kernels.random import fold, root_seed, split
+from tfsm.kernels.random import fold_in, root_seed, split
 from tfsm.models.network import Network
 from tfsm_plugins.mutations.gaussian import Control
 from tfsm_plugins.mutations.gradient import SafeMutationAbs, SafeMutationSecondOrder, SafeMutationSum
@@ -29,14 +29,14 @@ def plain_loop(
     network = Network(domain.network())
     genomes, fitness, seen = [], [], []
     for number in range(population):
-        draw_seed, evaluate_seed = split(fold(root, run, number), 2)
+        draw_seed, evaluate_seed = split(fold_in(root, run, number), 2)
         genome = Initializer("normal", 1.0).genomes(network, draw_seed[None])
         found = domain.evaluate(network, genome, evaluate_seed[None])
         genomes.append(genome[0].numpy())
         fitness.append(float(found.fitness[0]))
         seen.append(found.experience)
     for number in range(population, evaluations):
-        select_seed, mutate_seed, evaluate_seed = split(fold(root, run, number), 3)
+        select_seed, mutate_seed, evaluate_seed = split(fold_in(root, run, number), 3)
         choice = selection.choose(tf.constant([fitness], tf.float32), select_seed[None])
         parent, replaced = int(choice.parent[0]), int(choice.replaced[0])
         inputs = domain.observe(seen[parent])

@@ -9,11 +9,11 @@ import tensorflow as tf
 from tests.helpers.domains import OneGenomeNoise, Target
 from tests.helpers.engines import evolve, make_engine
 from tfsm.evolution.variation import MAX_SCALE, Adaptation
-from tfsm.kernels.random import fold, root_seed
+from tfsm.kernels.random import fold_in, root_seed
 from tfsm_plugins.mutations.gradient import SafeMutationAbs
 from tfsm_plugins.mutations.rescale import SafeMutationRescale
 
-MANY = fold(root_seed(1), tf.range(4_000))
+MANY = fold_in(root_seed(1), tf.range(4_000))
 
 
 def test_a_strength_is_inherited_with_lognormal_noise() -> None:

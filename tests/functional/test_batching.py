@@ -11,7 +11,7 @@ import pytest
 
 from tests.functional.networks import linear, normal, pictures
 from tfsm import functional
-from tfsm.functional._batching import MAX_CACHED, Recent, lanes_of
+from tfsm.functional._batching import MAX_CACHED, LruCache, runner_for
 
 X = normal(6, 3)
 
@@ -24,9 +24,9 @@ def model() -> keras.Model:
 @contextmanager
 def compiling(model: keras.Model, times: int) -> Iterator[None]:
     """Say how often something is compiled within."""
-    before = lanes_of(model).functions.made
+    before = runner_for(model).functions.misses
     yield
-    assert lanes_of(model).functions.made - before == times
+    assert runner_for(model).functions.misses - before == times
 
 
 def test_widths_are_powers_of_two(model: keras.Model) -> None:
@@ -67,15 +67,15 @@ def test_numbers_and_seeds_are_arguments_shapes_and_operators_are_not(model: ker
 def test_another_choice_of_what_is_trainable_is_another_network() -> None:
     kl = keras.layers
     model = keras.Sequential([keras.Input((3,)), kl.Dense(2), kl.Dense(1)])
-    first = lanes_of(model)
-    assert lanes_of(model) is first
+    first = runner_for(model)
+    assert runner_for(model) is first
     model.layers[0].trainable = False
-    assert lanes_of(model) is not first
-    assert lanes_of(model).network.size == 3
+    assert runner_for(model) is not first
+    assert runner_for(model).network.size == 3
 
 
 def test_what_was_not_used_for_long_is_forgotten() -> None:
-    recent = Recent()
+    recent = LruCache()
     for i in range(MAX_CACHED):
         assert recent.get(i, lambda i=i: -i) == -i  # type: ignore[misc]
     assert recent.get(0, lambda: 99) == 0
@@ -83,11 +83,11 @@ def test_what_was_not_used_for_long_is_forgotten() -> None:
     assert len(recent) == MAX_CACHED
     assert recent.get(0, lambda: 99) == 0
     assert recent.get(1, lambda: 99) == 99, "the one that was used before all others"
-    assert recent.made == MAX_CACHED + 2
+    assert recent.misses == MAX_CACHED + 2
 
 
 def test_what_cannot_be_made_is_tried_again() -> None:
-    recent = Recent()
+    recent = LruCache()
     with pytest.raises(ZeroDivisionError):
         recent.get("key", lambda: 1 // 0)
     assert recent.get("key", lambda: 2) == 2

@@ -25,8 +25,8 @@ import tfsm
 from tests.functional.networks import OPERATORS, dense, linear, normal, pictures, recurrent, stairs, two_inputs
 from tfsm import functional
 from tfsm import functional as f
-from tfsm.functional._batching import lanes_of
-from tfsm.kernels.random import fold, root_seed
+from tfsm.functional._batching import runner_for
+from tfsm.kernels.random import fold_in, root_seed
 
 X = normal(6, 3)
 
@@ -134,9 +134,9 @@ def test_options_are_the_operators_and_an_operator_may_be_handed_over(model: ker
     gentle = functional.mutate(model, parents, X, floor=10.0)
     assert np.abs(gentle - parents).max() < np.abs(usual - parents).max()
     np.testing.assert_array_equal(gentle, functional.mutate(model, parents, X, SafeMutationSum(floor=10.0)))
-    compiled = lanes_of(model).functions.made
+    compiled = runner_for(model).functions.misses
     functional.mutate(model, parents, X, SafeMutationSum(floor=10.0), seed=1)
-    assert lanes_of(model).functions.made == compiled
+    assert runner_for(model).functions.misses == compiled
 
 
 def test_double_precision_is_kept() -> None:
@@ -303,7 +303,7 @@ def test_a_stream_is_the_fold_of_a_seed_and_a_number() -> None:
     found = functional.streams(2**62 + 5, 300)
     assert found.dtype == np.int64
     for b in (0, 255, 256, 299):
-        low, high = (int(word) & 0xFFFFFFFF for word in fold(root_seed(2**62 + 5), b).numpy())
+        low, high = (int(word) & 0xFFFFFFFF for word in fold_in(root_seed(2**62 + 5), b).numpy())
         assert found[b] == low + ((high & 0x7FFFFFFF) << 32)
     assert len(set(found)) == 300
     assert not set(found) & set(functional.streams(2**62 + 6, 300))
@@ -559,4 +559,4 @@ def test_threads_may_share_a_model() -> None:
         )
     for i, children in enumerate(found):
         np.testing.assert_array_equal(children, functional.mutate(model_purity, genomes + i, X, "sm-g-abs", seed=i))
-    assert vars(model_purity)["_tfsm_lanes"].lanes.functions.made == 1
+    assert vars(model_purity)["_tfsm_lanes"].lanes.functions.misses == 1

@@ -9,7 +9,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfsm.kernels.line_search import LARGEST, Found, search
+from tfsm.kernels.line_search import MAX_MAGNITUDE, LineSearchResult, line_search
 
 Curve = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
@@ -29,14 +29,14 @@ CURVES: dict[str, Curve] = {
 
 
 @functools.cache
-def traced(curve: Curve) -> Callable[..., Found]:
+def traced(curve: Curve) -> Callable[..., LineSearchResult]:
     return tf.function(
-        lambda target, a, start: search(lambda m: curve(m, a), target, start, tolerance=0.01, max_steps=60),
+        lambda target, a, start: line_search(lambda m: curve(m, a), target, start, tolerance=0.01, max_steps=60),
         autograph=False,
     )
 
 
-def found(curve: Curve, target: object, a: object) -> Found:
+def found(curve: Curve, target: object, a: object) -> LineSearchResult:
     """Search from where SM-R does, with a lane for every `a`."""
     wanted, slopes = tf.constant(target, tf.float32), tf.constant(a, tf.float32)
     return traced(curve)(wanted, slopes, tf.broadcast_to(tf.sqrt(wanted), slopes.shape))
@@ -80,7 +80,7 @@ def test_a_target_beyond_a_bounded_curve_is_called_unreached_and_the_nearest_is_
     assert not result.reached.numpy().any()
     np.testing.assert_allclose(result.value, 2.0, rtol=1e-3)
     assert np.isfinite(result.magnitude).all()
-    assert result.magnitude.numpy().max() <= LARGEST
+    assert result.magnitude.numpy().max() <= MAX_MAGNITUDE
 
 
 def test_a_curve_that_never_moves_is_unreached() -> None:
@@ -145,7 +145,7 @@ def test_no_more_measurements_are_made_than_allowed() -> None:
         calls.append(1)
         return tf.math.log1p(m) * 1e-3
 
-    result = search(measure, tf.constant(0.5), tf.constant([1e-4]), tolerance=0.01, max_steps=5)
+    result = line_search(measure, tf.constant(0.5), tf.constant([1e-4]), tolerance=0.01, max_steps=5)
     assert len(calls) == 5
     assert int(result.steps[0]) == 5
     assert not bool(result.reached[0])
@@ -153,5 +153,5 @@ def test_no_more_measurements_are_made_than_allowed() -> None:
 
 def test_one_magnitude_alone_may_be_a_scalar_and_float64() -> None:
     start = tf.constant(1.0, tf.float64)
-    result = search(lambda m: 3.0 * m**2, tf.constant(0.5), start, tolerance=1e-9, max_steps=60)
+    result = line_search(lambda m: 3.0 * m**2, tf.constant(0.5), start, tolerance=1e-9, max_steps=60)
     assert float(result.magnitude) == pytest.approx(np.sqrt(0.5 / 3), rel=1e-9)

@@ -15,15 +15,15 @@ from hypothesis.extra.numpy import arrays
 from tests.reference import measures
 from tfsm.kernels import sensitivity
 from tfsm.kernels import sensitivity as kernels
-from tfsm.kernels.random import fold, root_seed
+from tfsm.kernels.random import fold_in, root_seed
 from tfsm.kernels.sensitivity import (
     abs_sensitivity,
-    bounded,
-    clipped,
+    clip_change,
     divergence,
-    hessian_product,
-    probed_rms,
-    probed_sum,
+    estimate_rms_sensitivity,
+    estimate_sum_sensitivity,
+    guard_sensitivity,
+    hessian_vector_product,
     rms_sensitivity,
     second_order_sensitivity,
     sum_sensitivity,
@@ -33,7 +33,7 @@ from tfsm.kernels.sensitivity import (
 class Given:
     """A network whose Jacobian is its input: `y_nrk = f(sum_p x_nrkp w_p)` for inputs `[B, N, R, K, P]`."""
 
-    tapped = False
+    has_per_example_gradients = False
 
     def __init__(self, bend: Callable[[tf.Tensor], tf.Tensor] = tf.identity) -> None:
         self.bend = bend
@@ -42,7 +42,7 @@ class Given:
         y = self.bend(tf.einsum("bnrkp,bp->bnrk", inputs + tf.zeros_like(genomes)[:, None, None, None, :], genomes))
         return tf.reshape(y, [y.shape[0], -1, y.shape[-1]])
 
-    def rows_each(self, genomes: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
+    def rows_per_example(self, genomes: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
         wide = tf.repeat(inputs, genomes.shape[0] // (inputs.shape[0] * inputs.shape[1]), axis=0)
         return self.rows(genomes, tf.reshape(wide, [-1, 1, *inputs.shape[2:]]))
 
@@ -67,7 +67,7 @@ def test_a_network_of_given_jacobian_has_the_sensitivities_of_the_formulas(outpu
             (sum_sensitivity(Given(), genomes, inputs), measures.sum_sensitivity(jacobian)),
             (abs_sensitivity(Given(), genomes, inputs), measures.abs_sensitivity(jacobian)),
             (rms_sensitivity(Given(), genomes, inputs), measures.rms_sensitivity(jacobian)),
-            (hessian_product(Given(), genomes, inputs, direction), product),
+            (hessian_vector_product(Given(), genomes, inputs, direction), product),
         ):
             np.testing.assert_allclose(found[b], expected, rtol=1e-10)
 
@@ -89,7 +89,7 @@ def test_the_loop_over_outputs_equals_the_unrolled_one(outputs: int, monkeypatch
 def test_shared_inputs_are_seen_by_every_genome() -> None:
     genomes, inputs, direction = drawn(3, 4), drawn(1, 5, 1, 2, 4, seed=1), drawn(3, 4, seed=2)
     repeated, bent = tf.repeat(inputs, 3, axis=0), Given(tf.tanh)
-    for kernel, rest in ((sum_sensitivity, ()), (abs_sensitivity, ()), (hessian_product, (direction,))):
+    for kernel, rest in ((sum_sensitivity, ()), (abs_sensitivity, ()), (hessian_vector_product, (direction,))):
         found, expected = kernel(bent, genomes, inputs, *rest), kernel(bent, genomes, repeated, *rest)
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
@@ -100,7 +100,7 @@ def test_one_genome_is_measured_as_in_a_batch() -> None:
     for kernel, rest in (
         (sum_sensitivity, ()),
         (abs_sensitivity, ()),
-        (hessian_product, (direction,)),
+        (hessian_vector_product, (direction,)),
         (second_order_sensitivity, (direction,)),
     ):
         together = kernel(bent, genomes, inputs, *rest)
@@ -111,7 +111,7 @@ def test_one_genome_is_measured_as_in_a_batch() -> None:
 
 def test_second_order_sensitivity_is_the_root_of_the_absolute_product() -> None:
     genomes, inputs, direction = drawn(2, 4), drawn(2, 5, 1, 2, 4, seed=1), drawn(2, 4, seed=2)
-    product = hessian_product(Given(), genomes, inputs, direction).numpy()
+    product = hessian_vector_product(Given(), genomes, inputs, direction).numpy()
     assert product.min() < 0 < product.max()
     found = second_order_sensitivity(Given(), genomes, inputs, direction)
     np.testing.assert_allclose(found, np.sqrt(np.abs(product)), rtol=1e-12)
@@ -129,7 +129,7 @@ def test_opposite_experiences_wash_out_in_the_sum_and_only_there() -> None:
 def test_outputs_that_do_not_depend_on_the_genome_have_no_sensitivity() -> None:
     constant = Given(lambda y: tf.ones_like(y))
     genomes, inputs = drawn(2, 4), drawn(2, 5, 1, 2, 4, seed=1)
-    for kernel, rest in ((sum_sensitivity, ()), (abs_sensitivity, ()), (hessian_product, (genomes,))):
+    for kernel, rest in ((sum_sensitivity, ()), (abs_sensitivity, ()), (hessian_vector_product, (genomes,))):
         np.testing.assert_array_equal(kernel(constant, genomes, inputs, *rest), np.zeros((2, 4)))
 
 
@@ -143,15 +143,18 @@ def test_the_product_is_the_curvature_of_the_divergence() -> None:
 
     h = 1e-3
     curvature = (divergence(h) - 2 * divergence(0.0) + divergence(-h)) / h**2
-    along = tf.reduce_sum(direction * hessian_product(bent, genome, inputs, direction))
+    along = tf.reduce_sum(direction * hessian_vector_product(bent, genome, inputs, direction))
     assert float(along) == pytest.approx(curvature, rel=1e-4)
 
 
-ESTIMATES = {"rms": (probed_rms, measures.rms_sensitivity), "sum": (probed_sum, measures.sum_sensitivity)}
+ESTIMATES = {
+    "rms": (estimate_rms_sensitivity, measures.rms_sensitivity),
+    "sum": (estimate_sum_sensitivity, measures.sum_sensitivity),
+}
 
 
 def seeds(count: int) -> tf.Tensor:
-    return fold(root_seed(7), tf.range(count))
+    return fold_in(root_seed(7), tf.range(count))
 
 
 @pytest.mark.parametrize("name", ESTIMATES)
@@ -161,7 +164,7 @@ def test_the_mean_over_all_signs_is_the_square_exactly(name: str, monkeypatch: p
     size = 4 if name == "rms" else 2
     squares = []
     for signs in itertools.product([1.0, -1.0], repeat=size):
-        monkeypatch.setattr(kernels, "_signs", lambda *_, own=signs: tf.constant([own], tf.float64))
+        monkeypatch.setattr(kernels, "_draw_signs", lambda *_, own=signs: tf.constant([own], tf.float64))
         squares.append(estimate(Given(), genomes, inputs, seeds(1), probes=1)[0].numpy() ** 2)
     np.testing.assert_allclose(np.mean(squares, axis=0), exact(flat(inputs[0])) ** 2, rtol=1e-12)
 
@@ -180,7 +183,7 @@ def test_drawn_signs_give_the_square_on_average(name: str, probes: int) -> None:
 
 def test_one_output_needs_no_luck() -> None:
     genomes, inputs = drawn(2, 5), drawn(2, 4, 1, 1, 5, seed=1)
-    found = probed_sum(Given(), genomes, inputs, seeds(2), probes=1)
+    found = estimate_sum_sensitivity(Given(), genomes, inputs, seeds(2), probes=1)
     for b in range(2):
         np.testing.assert_allclose(found[b], measures.sum_sensitivity(flat(inputs[b])), rtol=1e-12)
 
@@ -189,28 +192,28 @@ def test_more_probes_are_the_root_mean_square_of_single_ones() -> None:
     genomes, inputs = drawn(2, 5), drawn(2, 3, 1, 4, 5, seed=1)
     single = []
     for i in range(3):
-        own = tf.stack([fold(seed, i) for seed in seeds(2)])
+        own = tf.stack([fold_in(seed, i) for seed in seeds(2)])
 
         def signs(_: tf.Tensor, size: int, dtype: tf.DType, own: tf.Tensor = own) -> tf.Tensor:
             return SIGNS(own, size, dtype)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kernels, "_signs", signs)
-            single.append(probed_rms(Given(), genomes, inputs, seeds(2), probes=1).numpy())
-    together = probed_rms(Given(), genomes, inputs, seeds(2), probes=3)
+            patch.setattr(kernels, "_draw_signs", signs)
+            single.append(estimate_rms_sensitivity(Given(), genomes, inputs, seeds(2), probes=1).numpy())
+    together = estimate_rms_sensitivity(Given(), genomes, inputs, seeds(2), probes=3)
     np.testing.assert_allclose(together, np.sqrt(np.mean(np.square(single), axis=0)), rtol=1e-12)
 
 
-SIGNS = kernels._signs
+SIGNS = kernels._draw_signs
 
 
 def test_an_estimate_depends_on_its_own_seed_alone() -> None:
     genomes, inputs = drawn(3, 5), drawn(3, 3, 1, 4, 5, seed=1)
-    together = probed_rms(Given(), genomes, inputs, seeds(3), probes=2)
+    together = estimate_rms_sensitivity(Given(), genomes, inputs, seeds(3), probes=2)
     for b in range(3):
-        alone = probed_rms(Given(), genomes[b], inputs[b], seeds(3)[b], probes=2)
+        alone = estimate_rms_sensitivity(Given(), genomes[b], inputs[b], seeds(3)[b], probes=2)
         np.testing.assert_allclose(together[b], alone, rtol=1e-12)
-    other = probed_rms(Given(), genomes, inputs, seeds(6)[3:], probes=2)
+    other = estimate_rms_sensitivity(Given(), genomes, inputs, seeds(6)[3:], probes=2)
     assert not np.allclose(together, other)
 
 
@@ -225,32 +228,32 @@ POSITIVE = st.floats(1e-3, 1e3)
 
 def test_zero_is_replaced_before_the_floor_is_laid() -> None:
     sensitivity = tf.constant([0.0, 0.001, 0.01, 0.5, 3.0])
-    np.testing.assert_array_equal(bounded(sensitivity, 1.0, 0.01), np.float32([1.0, 0.01, 0.01, 0.5, 3.0]))
+    np.testing.assert_array_equal(guard_sensitivity(sensitivity, 1.0, 0.01), np.float32([1.0, 0.01, 0.01, 0.5, 3.0]))
 
 
 def test_a_stand_in_below_the_floor_is_raised_to_it() -> None:
-    np.testing.assert_array_equal(bounded(tf.constant([0.0]), 0.001, 0.25), [0.25])
+    np.testing.assert_array_equal(guard_sensitivity(tf.constant([0.0]), 0.001, 0.25), [0.25])
 
 
 def test_the_smallest_positive_sensitivity_is_not_zero() -> None:
-    np.testing.assert_array_equal(bounded(tf.constant([1e-30]), 1.0, 0.5), [0.5])
+    np.testing.assert_array_equal(guard_sensitivity(tf.constant([1e-30]), 1.0, 0.5), [0.5])
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.just(0.0) | st.floats(0, 1e6, allow_subnormal=False), min_size=1), POSITIVE, POSITIVE)
 def test_guards_agree_with_the_twin(sensitivity: list[float], zero: float, floor: float) -> None:
-    found = bounded(tf.constant(sensitivity, tf.float64), zero, floor)
+    found = guard_sensitivity(tf.constant(sensitivity, tf.float64), zero, floor)
     np.testing.assert_array_equal(found, measures.guarded(np.array(sensitivity), zero, floor))
 
 
 def test_no_weight_changes_by_more_than_the_most() -> None:
     change = tf.constant([-5.0, -0.2, -0.1, 0.0, 0.1, 0.2, 5.0])
-    np.testing.assert_array_equal(clipped(change, 0.2), np.float32([-0.2, -0.2, -0.1, 0.0, 0.1, 0.2, 0.2]))
+    np.testing.assert_array_equal(clip_change(change, 0.2), np.float32([-0.2, -0.2, -0.1, 0.0, 0.1, 0.2, 0.2]))
 
 
 def test_without_a_most_nothing_is_touched() -> None:
     change = tf.constant([-1e30, 1e30])
-    assert clipped(change, None) is change
+    assert clip_change(change, None) is change
 
 
 ROWS = arrays(np.float64, (3, 4), elements=st.floats(-100, 100))

@@ -16,7 +16,7 @@ from tests.models.architectures import CASES, N
 from tests.models.plain import drawn
 from tfsm.errors import TfsmError
 from tfsm.models.compatibility import check_differentiable
-from tfsm.models.inputs import as_inputs
+from tfsm.models.inputs import prepare_inputs
 from tfsm.models.network import Network
 
 
@@ -150,7 +150,7 @@ def test_text_is_refused_and_the_model_behind_it_named(make: Callable[[], Any]) 
     model = keras.Model(text, kl.Dense(2)(kl.GlobalAveragePooling1D()(kl.Embedding(4, 2)(make()(text)))))
     for words in (np.array([["a b"], ["c"]]), np.array([["a b"], ["c"]], object)):
         with pytest.raises(TfsmError, match=r"must be numbers, got .*TextVectorization, StringLookup.* run first"):
-            as_inputs(model, words)
+            prepare_inputs(model, words)
 
 
 def test_the_model_behind_text_works() -> None:
@@ -158,5 +158,5 @@ def test_the_model_behind_text_works() -> None:
     numbers = keras.Input((3,), dtype="int64")
     behind = keras.Model(numbers, kl.Dense(2)(kl.GlobalAveragePooling1D()(kl.Embedding(4, 2)(numbers))))
     x = vectorize(tf.constant([["a b"], ["b x a"]]))
-    rows = Network(behind).rows(tf.constant(Network(behind).genome), as_inputs(behind, x))
+    rows = Network(behind).rows(tf.constant(Network(behind).genome), prepare_inputs(behind, x))
     np.testing.assert_allclose(rows, behind(x), rtol=1e-5)

@@ -15,7 +15,7 @@ from keras import layers as kl
 from tests.models.architectures import CASES, Subclassed
 from tests.models.plain import drawn, run
 from tfsm.errors import TfsmError
-from tfsm.models.genome import Layout, Section, flatten, sections, unflatten
+from tfsm.models.genome import Layout, Section, find_sections, flatten, unflatten
 from tfsm.models.loading import DualBiasLSTMCell
 
 
@@ -231,7 +231,7 @@ CASES_SECTIONS: dict[Callable[[], keras.Model], dict[str, int]] = {
 
 @pytest.mark.parametrize("build", CASES_SECTIONS, ids=lambda build: build.__name__)
 def test_every_layer_with_weights_is_named_and_has_its_own(build: Callable[[], keras.Model]) -> None:
-    found = {section.name: section.size for section in sections(build())}
+    found = {section.name: section.size for section in find_sections(build())}
     assert found == CASES_SECTIONS[build]
 
 
@@ -239,14 +239,14 @@ def test_every_layer_with_weights_is_named_and_has_its_own(build: Callable[[], k
 def test_together_they_are_the_genome_and_none_of_it_twice(build: Callable[[], keras.Model]) -> None:
     model = build()
     genome = flatten(model)
-    places = np.concatenate([section.of(np.arange(len(genome))) for section in sections(model)])
+    places = np.concatenate([section.of(np.arange(len(genome))) for section in find_sections(model)])
     assert sorted(places) == list(range(len(genome)))
 
 
 def test_the_weights_cut_out_are_the_layers_own() -> None:
     model = nested()
     layer = model.get_layer("right").get_layer("dense")
-    (section,) = [section for section in sections(model) if section.name == "right/dense"]
+    (section,) = [section for section in find_sections(model) if section.name == "right/dense"]
     own = np.concatenate([np.ravel(variable) for variable in layer.trainable_variables])
     np.testing.assert_array_equal(section.of(flatten(model)), own)
     np.testing.assert_array_equal(section.of(np.stack([flatten(model)] * 2)), np.stack([own] * 2))

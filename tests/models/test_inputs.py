@@ -11,7 +11,7 @@ from keras import layers as kl
 from tests.models.architectures import CASES, subclassed
 from tests.models.plain import drawn
 from tfsm.errors import TfsmError
-from tfsm.models.inputs import as_inputs
+from tfsm.models.inputs import prepare_inputs
 
 
 def dense(**inputs: Any) -> keras.Model:
@@ -23,41 +23,41 @@ def dense(**inputs: Any) -> keras.Model:
     [drawn(4, 3), drawn(4, 3).tolist(), drawn(4, 3).astype(np.float64), tf.constant(drawn(4, 3)), (drawn(4, 3),)],
 )
 def test_an_array_in_any_guise_becomes_one_tensor_of_the_models_type(experience: Any) -> None:
-    (tensor,) = as_inputs(dense(), experience)
+    (tensor,) = prepare_inputs(dense(), experience)
     assert tensor.dtype == tf.float32
     np.testing.assert_array_equal(tensor, drawn(4, 3))
 
 
 def test_whole_numbers_and_bools_are_numbers() -> None:
     for array in (np.eye(3, dtype=int), np.eye(3, dtype=bool)):
-        np.testing.assert_array_equal(as_inputs(dense(), array)[0], np.eye(3))
+        np.testing.assert_array_equal(prepare_inputs(dense(), array)[0], np.eye(3))
 
 
 def test_the_models_type_is_kept() -> None:
-    assert as_inputs(dense(dtype="float64"), drawn(4, 3))[0].dtype == tf.float64
-    assert as_inputs(CASES["embedding"].build(), np.ones((2, 5)))[0].dtype == tf.int32
+    assert prepare_inputs(dense(dtype="float64"), drawn(4, 3))[0].dtype == tf.float64
+    assert prepare_inputs(CASES["embedding"].build(), np.ones((2, 5)))[0].dtype == tf.int32
 
 
 def test_a_missing_last_axis_of_one_is_added_as_keras_does() -> None:
     model = keras.Sequential([keras.Input((4, 1)), kl.SimpleRNN(2)])
-    assert as_inputs(model, drawn(5, 4))[0].shape == (5, 4, 1)
+    assert prepare_inputs(model, drawn(5, 4))[0].shape == (5, 4, 1)
 
 
 def test_several_inputs_come_as_a_list_a_tuple_or_by_name() -> None:
     model, a, b = CASES["two inputs"].build(), drawn(5, 4), drawn(5, 3)
     for experience in ([a, b], (a, b), {x.name: y for x, y in zip(model.inputs, (a, b), strict=True)}):
-        for found, expected in zip(as_inputs(model, experience), (a, b), strict=True):
+        for found, expected in zip(prepare_inputs(model, experience), (a, b), strict=True):
             np.testing.assert_array_equal(found, expected)
 
 
 def test_names_are_put_in_the_models_order() -> None:
     model = CASES["inputs by name"].build()
-    shapes = [tuple(x.shape) for x in as_inputs(model, {"b": drawn(5, 3), "a": drawn(5, 2)})]
+    shapes = [tuple(x.shape) for x in prepare_inputs(model, {"b": drawn(5, 3), "a": drawn(5, 2)})]
     assert shapes == [(5, *x.shape[1:]) for x in model.inputs]
 
 
 def test_a_subclassed_model_takes_what_it_is_given() -> None:
-    np.testing.assert_array_equal(as_inputs(subclassed(), drawn(4, 3))[0], drawn(4, 3))
+    np.testing.assert_array_equal(prepare_inputs(subclassed(), drawn(4, 3))[0], drawn(4, 3))
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_a_subclassed_model_takes_what_it_is_given() -> None:
 )
 def test_what_does_not_fit_is_refused_with_what_would(experience: Any, message: str) -> None:
     with pytest.raises(TfsmError, match=message):
-        as_inputs(dense(), experience)
+        prepare_inputs(dense(), experience)
 
 
 def test_inputs_that_go_together_must_be_equally_many() -> None:
     with pytest.raises(TfsmError, match="differ in number: 5, 6"):
-        as_inputs(CASES["two inputs"].build(), [drawn(5, 4), drawn(6, 3)])
+        prepare_inputs(CASES["two inputs"].build(), [drawn(5, 4), drawn(6, 3)])

@@ -13,10 +13,10 @@ from keras import layers as kl
 
 from tests.models.architectures import CASES, subclassed
 from tfsm.errors import TfsmError
-from tfsm.models.compatibility import check_fits
+from tfsm.models.compatibility import check_compatible
 from tfsm.models.genome import flatten
-from tfsm.models.loading import described, load_model, named_model
-from tfsm.models.names import check_name, is_builder
+from tfsm.models.loading import describe_model, load_model, load_or_build_model
+from tfsm.models.names import check_model_name, is_builder
 
 PLAIN = [
     "dense",
@@ -137,18 +137,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["own_nets:build", "own_nets:Nets.small"])
 def test_a_function_in_the_working_directory_builds(here: Path, name: str) -> None:
-    assert named_model(name).input_shape == (None, 3)
-    assert described(name) == name
+    assert load_or_build_model(name).input_shape == (None, 3)
+    assert describe_model(name) == name
 
 
 def test_a_file_is_loaded_and_told_by_its_content(here: Path) -> None:
-    named_model("own_nets:build").save("m.keras")
+    load_or_build_model("own_nets:build").save("m.keras")
     assert not is_builder("m.keras")
-    assert named_model("m.keras").output_shape == (None, 2)
-    first = described("m.keras")
+    assert load_or_build_model("m.keras").output_shape == (None, 2)
+    first = describe_model("m.keras")
     assert len(first.rpartition(" ")[2]) == 64
-    named_model("own_nets:build").save("m.keras")
-    assert described("m.keras") != first, "other weights, another file"
+    load_or_build_model("own_nets:build").save("m.keras")
+    assert describe_model("m.keras") != first, "other weights, another file"
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,14 @@ def test_a_file_is_loaded_and_told_by_its_content(here: Path) -> None:
 )
 def test_a_mistake_is_told(here: Path, name: str, says: str) -> None:
     with pytest.raises(TfsmError) as caught:
-        named_model(name)
+        load_or_build_model(name)
     assert says in str(caught.value)
 
 
 def test_a_missing_file_is_told_before_anything_is_imported(here: Path) -> None:
     with pytest.raises(TfsmError, match="no such file"):
-        check_name("missing.keras")
-    check_name("own_bad:build")
+        check_model_name("missing.keras")
+    check_model_name("own_bad:build")
 
 
 def net(inputs: Any, outputs: int, *between: keras.layers.Layer) -> keras.Model:
@@ -182,8 +182,8 @@ def net(inputs: Any, outputs: int, *between: keras.layers.Layer) -> keras.Model:
 
 
 def test_any_length_fits_a_length() -> None:
-    check_fits(net((None, 3), 2, kl.LSTM(2)), net((7, 3), 2, kl.LSTM(4)), "mine")
-    check_fits(subclassed(), net((3,), 2), "mine")
+    check_compatible(net((None, 3), 2, kl.LSTM(2)), net((7, 3), 2, kl.LSTM(4)), "mine")
+    check_compatible(subclassed(), net((3,), 2), "mine")
 
 
 def test_inputs_go_by_name() -> None:
@@ -191,9 +191,9 @@ def test_inputs_go_by_name() -> None:
         inputs = {name: keras.Input((3,), name=name) for name in names}
         return keras.Model(inputs, kl.Dense(2)(kl.Add()(list(inputs.values()))))
 
-    check_fits(named("a", "b"), named("b", "a"), "mine")
+    check_compatible(named("a", "b"), named("b", "a"), "mine")
     with pytest.raises(TfsmError, match=r"its inputs are a: \(N, 3\), c: \(N, 3\), the domain's are a: \(N, 3\), b:"):
-        check_fits(named("a", "c"), named("a", "b"), "mine")
+        check_compatible(named("a", "c"), named("a", "b"), "mine")
 
 
 @pytest.mark.parametrize(
@@ -206,11 +206,11 @@ def test_inputs_go_by_name() -> None:
 )
 def test_both_shapes_are_told(model: Any, says: str) -> None:
     with pytest.raises(TfsmError, match=says):
-        check_fits(model(), net((3,), 2), "mine")
+        check_compatible(model(), net((3,), 2), "mine")
 
 
 def test_a_subclassed_model_is_asked() -> None:
     with pytest.raises(TfsmError, match=r"cannot take inputs \(N, 4\) \(Input 0"):
-        check_fits(subclassed(), net((4,), 2), "mine")
+        check_compatible(subclassed(), net((4,), 2), "mine")
     with pytest.raises(TfsmError, match=r"its outputs are \(N, 2\), the domain's are \(N, 3\)"):
-        check_fits(subclassed(), net((3,), 3), "mine")
+        check_compatible(subclassed(), net((3,), 3), "mine")

@@ -16,7 +16,7 @@ from tests.models.plain import drawn, genomes_of, run
 from tfsm.errors import TfsmError
 from tfsm.kernels.random import gaussian, root_seed
 from tfsm.models import names as patterns
-from tfsm.models.network import Network, network_of
+from tfsm.models.network import Network, build_network
 from tfsm.models.rules.convolution import UNROLLED_LANES
 
 WAYS = {"native": "n", "folded": "f", "mapped": "m"}
@@ -48,8 +48,8 @@ def test_many_genomes_at_once_are_as_one_after_another_in_plain_keras(name: str)
 @pytest.mark.parametrize("name", CASES)
 def test_every_layer_takes_its_way(name: str) -> None:
     program = Network(CASES[name].build()).program
-    assert "".join(WAYS[path.way] for path in program.paths) == CASES[name].ways
-    assert all(bool(path.why) == (path.way == "mapped") for path in program.paths)
+    assert "".join(WAYS[plan.mode] for plan in program.layers) == CASES[name].ways
+    assert all(bool(plan.reason) == (plan.mode == "mapped") for plan in program.layers)
     assert program.native == ("m" not in CASES[name].ways)
 
 
@@ -69,7 +69,7 @@ def test_every_layer_takes_its_way(name: str) -> None:
 )
 def test_a_mapped_layer_says_why(name: str, why: str) -> None:
     program = Network(CASES[name].build()).program
-    assert any(path.why.endswith(why) for path in program.paths)
+    assert any(plan.reason.endswith(why) for plan in program.layers)
 
 
 def test_a_model_of_float64_runs_in_float64() -> None:
@@ -127,7 +127,7 @@ def test_a_genome_for_every_input_gives_each_its_rows(name: str) -> None:
     network, genomes = Network(model), tf.constant(genomes_of(model, 2))
     copies = tf.repeat(genomes, N, axis=0)
     for given in (tf.constant(x[None]), tf.constant(np.stack([x, x]))):
-        each = network.rows_each(copies, given)  # [B * N, R, K]
+        each = network.rows_per_example(copies, given)  # [B * N, R, K]
         together = network.rows(genomes, given)
         np.testing.assert_allclose(tf.reshape(each, together.shape), together, rtol=1e-5, atol=1e-6)
 
@@ -150,7 +150,7 @@ def test_outputs_of_different_numbers_of_rows_are_refused() -> None:
     ("name", "long"), [("lstm", False), ("lstm of 16", False), ("lstm, long", False), ("any length", True)]
 )
 def test_a_program_knows_whether_sequences_are_too_long_for_xla(name: str, long: bool) -> None:
-    assert Network(CASES[name].build()).program.long_sequences() is long
+    assert Network(CASES[name].build()).program.has_long_sequences() is long
 
 
 def test_a_frozen_wrapper_does_not_hide_what_its_layers_do() -> None:
@@ -160,7 +160,7 @@ def test_a_frozen_wrapper_does_not_hide_what_its_layers_do() -> None:
     model.layers[0].trainable = False
     program = Network(model).program
     assert program.native
-    assert program.long_sequences()
+    assert program.has_long_sequences()
     assert program.uses("Bidirectional")
     assert not program.uses("Conv2D")
 
@@ -208,26 +208,26 @@ def test_the_examples_in_the_docstrings_run() -> None:
     ],
 )
 def test_the_genome_is_what_the_patterns_say(layers: str, chosen: list[str]) -> None:
-    assert network_of(model(), layers).size == sum(SIZES[name] for name in chosen)
+    assert build_network(model(), layers).size == sum(SIZES[name] for name in chosen)
 
 
 def test_a_model_within_the_model_stands_for_all_its_layers() -> None:
-    assert network_of(forked(), "block").size == 15 + 8
-    assert network_of(forked(), "block/second").size == 8
-    assert network_of(forked(), "second").size == 8
+    assert build_network(forked(), "block").size == 15 + 8
+    assert build_network(forked(), "block/second").size == 8
+    assert build_network(forked(), "second").size == 8
 
 
 def test_the_head_is_every_layer_that_makes_an_output() -> None:
     # `left` behind an activation, and the last layer of the inner model.
-    assert network_of(forked(), "@head").size == 10 + 8
+    assert build_network(forked(), "@head").size == 10 + 8
 
 
 def test_noise_is_scaled_by_the_shares() -> None:
     seed = root_seed(7)
     plain = gaussian(seed, 44).numpy()
     shares = np.repeat([0.1, 3.0], [24, 20]).astype(np.float32)
-    np.testing.assert_allclose(network_of(model(), "conv_a=0.1,conv_b=3").noise(seed), plain * shares, rtol=1e-6)
-    np.testing.assert_array_equal(network_of(model(), "conv*").noise(seed), plain)
+    np.testing.assert_allclose(build_network(model(), "conv_a=0.1,conv_b=3").noise(seed), plain * shares, rtol=1e-6)
+    np.testing.assert_array_equal(build_network(model(), "conv*").noise(seed), plain)
 
 
 @pytest.mark.parametrize("mutation", ["control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so"])
@@ -252,14 +252,14 @@ def test_a_share_is_an_intensity_of_its_own() -> None:
 
 def test_outputs_are_those_of_the_whole_model() -> None:
     parent = model()
-    network = network_of(parent, "out")
+    network = build_network(parent, "out")
     rows = network.rows(tf.constant(network.genome[None]), tf.constant(X[None]))
     np.testing.assert_allclose(rows[0], parent(X), atol=1e-6)
 
 
 def test_a_champion_goes_back_to_its_genome() -> None:
     parent = model()
-    network = network_of(parent, "conv*")
+    network = build_network(parent, "conv*")
     genome = network.genome + np.float32(1.0)
     np.testing.assert_array_equal(network.genome_of(network.child(genome)), genome)
     other = network.child(genome)
@@ -301,5 +301,5 @@ def two_layers() -> keras.Model:
 )
 def test_a_mistake_is_told(layers: str, says: str) -> None:
     with pytest.raises(tfsm.TfsmError) as caught:
-        network_of(model(), layers)
+        build_network(model(), layers)
     assert says in str(caught.value)

@@ -25,15 +25,15 @@ TAPPED = [
 class Copied:
     """The same network, without taps: each experience gets a copy of its genome."""
 
-    tapped = False
+    has_per_example_gradients = False
 
     def __init__(self, network: Network) -> None:
-        self.rows, self.rows_each = network.rows, network.rows_each
+        self.rows, self.rows_per_example = network.rows, network.rows_per_example
 
 
 def both(model: keras.Model, inputs: list[Any], lanes: int = 2) -> tuple[np.ndarray, np.ndarray]:
     network, genomes = Network(model), tf.constant(genomes_of(model, lanes))
-    assert network.tapped
+    assert network.has_per_example_gradients
     tensors = [tf.constant(x) for x in inputs]
     return tuple(abs_sensitivity(way, genomes, tensors).numpy() for way in (network, Copied(network)))
 
@@ -45,9 +45,9 @@ def test_tapped_gradients_are_those_of_a_copy_for_each_experience(name: str) -> 
     while len(model.outputs) == 1 and len(model.outputs[0].shape) > 2:  # one row is enough, and quicker
         model = keras.Model(model.inputs, keras.ops.mean(model.outputs[0], axis=-2))
     # The second genome sees another order.
-    tapped, copied = both(model, [np.stack([x, x[::-1]]) for x in CASES[name].inputs])
-    assert (copied > 0).mean() > 0.5
-    np.testing.assert_allclose(tapped, copied, rtol=2e-4, atol=1e-6)
+    by_products, by_copies = both(model, [np.stack([x, x[::-1]]) for x in CASES[name].inputs])
+    assert (by_copies > 0).mean() > 0.5
+    np.testing.assert_allclose(by_products, by_copies, rtol=2e-4, atol=1e-6)
 
 
 def test_shared_inputs_are_as_good_as_repeated_ones() -> None:
@@ -60,8 +60,8 @@ def test_shared_inputs_are_as_good_as_repeated_ones() -> None:
 
 def test_every_row_of_an_output_counts_on_its_own() -> None:
     model = keras.Sequential([keras.Input((5, 3)), kl.LSTM(3, return_sequences=True), kl.Conv1D(2, 2)])
-    tapped, copied = both(model, [drawn(2, N, 5, 3)])
-    np.testing.assert_allclose(tapped, copied, rtol=2e-4, atol=1e-6)
+    by_products, by_copies = both(model, [drawn(2, N, 5, 3)])
+    np.testing.assert_allclose(by_products, by_copies, rtol=2e-4, atol=1e-6)
 
 
 def test_places_may_be_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,23 +77,23 @@ def test_times_folded_into_the_examples_and_back_still_belong_to_one_experience(
     x = keras.Input((5, 3))
     each = kl.Dense(2, "tanh")(keras.ops.reshape(x, (-1, 3)))
     model = keras.Model(x, kl.Dense(1)(keras.ops.reshape(each, (-1, 10))))
-    tapped, copied = both(model, [drawn(2, N, 5, 3)])
-    np.testing.assert_allclose(tapped, copied, rtol=2e-4, atol=1e-6)
+    by_products, by_copies = both(model, [drawn(2, N, 5, 3)])
+    np.testing.assert_allclose(by_products, by_copies, rtol=2e-4, atol=1e-6)
 
 
 def test_layers_of_lower_precision_are_measured_too() -> None:
     model = keras.Sequential([keras.Input((3,)), kl.Dense(4, "tanh", dtype="mixed_float16"), kl.Dense(2)])
-    tapped, copied = both(model, [drawn(2, N, 3)])
-    np.testing.assert_allclose(tapped, copied, rtol=5e-2, atol=1e-3)
+    by_products, by_copies = both(model, [drawn(2, N, 3)])
+    np.testing.assert_allclose(by_products, by_copies, rtol=5e-2, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["einsum", "embedding", "depthwise", "subclassed", "a mask as an argument"])
 def test_layers_that_cannot_tell_are_copied(name: str) -> None:
-    assert not Network(CASES[name].build()).tapped
+    assert not Network(CASES[name].build()).has_per_example_gradients
 
 
 def test_a_frozen_layer_that_cannot_tell_does_not_matter() -> None:
     model = keras.Sequential([keras.Input((3,)), kl.Dense(4), kl.BatchNormalization(), kl.Dense(2)])
     model.layers[1].trainable = False
-    tapped, copied = both(model, [drawn(2, N, 3)])
-    np.testing.assert_allclose(tapped, copied, rtol=2e-4, atol=1e-6)
+    by_products, by_copies = both(model, [drawn(2, N, 3)])
+    np.testing.assert_allclose(by_products, by_copies, rtol=2e-4, atol=1e-6)

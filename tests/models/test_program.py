@@ -12,7 +12,7 @@ from keras import layers as kl
 
 from tests.models.plain import drawn, genomes_of, run
 from tfsm.interfaces import Tensor
-from tfsm.kernels.experience import Frames, dense, sample_experiences
+from tfsm.kernels.experience import IndexedFrames, sample_experiences, to_dense
 from tfsm.kernels.sensitivity import abs_sensitivity, second_order_sensitivity, sum_sensitivity
 from tfsm.models.network import Network
 
@@ -44,9 +44,9 @@ def pixels(times: int = T) -> keras.Model:
     )
 
 
-def frames(examples: int = 1, lanes: int = B) -> Frames:
+def frames(examples: int = 1, lanes: int = B) -> IndexedFrames:
     index = np.random.default_rng(5).integers(0, V, (lanes, examples, T)).astype(np.int32)
-    return Frames(tf.constant(drawn(V, 6, 6, 1, dtype="float64")), tf.constant(index))
+    return IndexedFrames(tf.constant(drawn(V, 6, 6, 1, dtype="float64")), tf.constant(index))
 
 
 @pytest.mark.parametrize("lanes", [1, B])
@@ -57,7 +57,7 @@ def test_frames_give_what_the_sequences_give_in_plain_keras(examples: int, lanes
     assert seen.shape == (lanes, examples, T, 6, 6, 1)
     rows = tf.function(Network(model).rows)(tf.constant(genomes), seen)
     for b, genome in enumerate(genomes):
-        expected = run(model, genome, [seen.dense().numpy()[min(b, lanes - 1)]])[0]
+        expected = run(model, genome, [seen.to_dense().numpy()[min(b, lanes - 1)]])[0]
         np.testing.assert_allclose(rows[b], expected.reshape(-1, 2), rtol=1e-12)
 
 
@@ -77,7 +77,7 @@ def test_sensitivities_by_frames_are_those_by_the_sequences(name: str, examples:
     genomes = tf.constant(genomes_of(network.model, B))
     direction = tf.constant(drawn(*genomes.shape, seed=2, dtype="float64"))
     measure = tf.function(lambda seen: MEASURES[name](network, genomes, seen, direction), autograph=False)
-    np.testing.assert_allclose(measure(seen), measure(seen.dense()), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(measure(seen), measure(seen.to_dense()), rtol=1e-9, atol=1e-12)
 
 
 def test_gradients_through_convolutions_and_a_compiled_loop_are_those_of_finite_differences() -> None:
@@ -97,7 +97,7 @@ def test_a_batch_of_genomes_has_the_sensitivities_of_each_alone() -> None:
     genomes = tf.constant(genomes_of(network.model, B))
     together = tf.function(lambda: sum_sensitivity(network, genomes, seen), autograph=False)().numpy()
     for b in range(B):
-        own = Frames(seen.table, seen.index[b])
+        own = IndexedFrames(seen.table, seen.index[b])
         alone = tf.function(lambda b=b, own=own: sum_sensitivity(network, genomes[b], own), autograph=False)()
         np.testing.assert_allclose(alone, together[b], rtol=1e-10)
 
@@ -114,10 +114,10 @@ def test_sampling_takes_whole_sequences() -> None:
     seen = frames(5)
     seed = tf.constant([[1, 2], [3, 4], [5, 6]])
     taken = sample_experiences(seen, 2, seed)
-    np.testing.assert_array_equal(taken.dense(), sample_experiences(seen.dense(), 2, seed))
+    np.testing.assert_array_equal(taken.to_dense(), sample_experiences(seen.to_dense(), 2, seed))
     assert taken.shape[1] == 2
 
 
 def test_other_inputs_are_written_out_as_they_are() -> None:
     x = tf.zeros([2, 3])
-    assert dense({"x": x})["x"] is x
+    assert to_dense({"x": x})["x"] is x

@@ -351,9 +351,9 @@ def test_layers_too_large_for_memory_are_never_made(tmp_path: Path) -> None:
 
 def test_the_limit_of_weights_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = with_config(tmp_path / "model.keras", lambda layers: None)
-    monkeypatch.setattr(size, "MOST_BYTES", 4 * 12)
+    monkeypatch.setattr(size, "MAX_BYTES", 4 * 12)
     load_model(file)
-    monkeypatch.setattr(size, "MOST_BYTES", 4 * 12 - 1)
+    monkeypatch.setattr(size, "MAX_BYTES", 4 * 12 - 1)
     with pytest.raises(Exception, match="a model of 48 bytes of weights"):
         load_model(file)
     load_model(file, trust=True)
@@ -370,7 +370,7 @@ def test_decompression_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     ("limit", "words"),
-    [("MOST_BYTES", "bytes unpacked"), ("MOST_MEMBERS", "members"), ("MOST_CONFIG", "a config.json of")],
+    [("MAX_BYTES", "bytes unpacked"), ("MAX_MEMBERS", "members"), ("MAX_CONFIG_BYTES", "a config.json of")],
 )
 def test_archives_have_limits(limit: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = with_more(tmp_path / "model.keras", "assets/a", b"a")
@@ -380,7 +380,7 @@ def test_archives_have_limits(limit: str, words: str, tmp_path: Path, monkeypatc
 
 
 def test_large_members_are_looked_at_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "IN_MEMORY", 0)
+    monkeypatch.setattr(archive, "MAX_BYTES_IN_MEMORY", 0)
     load_model(with_weights(tmp_path / "good.keras", lambda weights: None))
     file = with_weights(tmp_path / "model.keras", lambda weights: soft_link(weights, tmp_path))
     assert "SoftLink at '/stolen'" in refused(file, monkeypatch)

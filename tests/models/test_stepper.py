@@ -58,7 +58,7 @@ def test_steps_are_the_whole(name: str, tabled: bool) -> None:
 
     def steps() -> tf.Tensor:
         step = network.stepper(
-            genomes, table=tf.constant(table) if tabled else None, seen=tf.TensorSpec(shape, network.dtype)
+            genomes, table=tf.constant(table) if tabled else None, observation=tf.TensorSpec(shape, network.dtype)
         )
         state, found = step.start, []
         for t in range(T):
@@ -73,7 +73,7 @@ def test_few_genomes_are_filled_up_with_copies() -> None:
     network = Network(pixels(T))
     genomes = tf.constant(genomes_of(network.model, 1))
     table = tf.constant(drawn(4, 6, 6, 1, dtype="float64"))
-    step = network.stepper(genomes, table=table, least=2)
+    step = network.stepper(genomes, table=table, min_lanes=2)
     outputs, _ = step(tf.constant([1, 1]), step.start)
     alone = network.stepper(genomes, table=table)
     assert step.lanes == 2
@@ -111,4 +111,4 @@ def test_a_network_that_cannot_run_step_by_step_says_why(build: Callable[[], ker
         model = keras.Sequential([keras.Input((T, 3)), kl.Dense(3), *model.layers])
     network = Network(model)
     with pytest.raises(TfsmError, match=f"cannot run step by step: .*{why}"):
-        network.stepper(tf.constant(genomes_of(model, B)), seen=tf.TensorSpec(model.input_shape[2:]))
+        network.stepper(tf.constant(genomes_of(model, B)), observation=tf.TensorSpec(model.input_shape[2:]))

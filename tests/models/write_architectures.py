@@ -28,11 +28,11 @@ def tables() -> str:
 def _row(name: str, case: Case) -> tuple[str, ...]:
     network = Network(case.build())
     ways = {way: Counter[str]() for way in ("native", "folded", "mapped")}
-    for path in network.program.paths:
+    for plan in network.program.layers:
         # Keras numbers layers through the whole process.
-        why = re.sub(r"_\d+ ", " ", path.why).removesuffix(f" for {path.kind}")
-        ways[path.way][f"{path.kind} ({why})" if why else path.kind] += 1
-    each = "by products" if network.tapped else "by copies"
+        why = re.sub(r"_\d+ ", " ", plan.reason).removesuffix(f" for {plan.kind}")
+        ways[plan.mode][f"{plan.kind} ({why})" if why else plan.kind] += 1
+    each = "by products" if network.has_per_example_gradients else "by copies"
     works = "`control`, `sm-r`" if case.stairs else "all five"
     cells = (_counted(ways[way]) for way in ("native", "folded", "mapped"))
     return name, f"{network.size:,}", *cells, "none" if case.stairs else each, works

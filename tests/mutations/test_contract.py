@@ -14,9 +14,15 @@ from keras import layers as kl
 from tfsm.evolution.variation import as_child, mutate_batch
 from tfsm.interfaces import Child
 from tfsm.kernels.experience import sample_experiences
-from tfsm.kernels.line_search import search
+from tfsm.kernels.line_search import line_search
 from tfsm.kernels.random import gaussian, split
-from tfsm.kernels.sensitivity import abs_sensitivity, bounded, divergence, hessian_product, sum_sensitivity
+from tfsm.kernels.sensitivity import (
+    abs_sensitivity,
+    divergence,
+    guard_sensitivity,
+    hessian_vector_product,
+    sum_sensitivity,
+)
 from tfsm.models.network import Network
 from tfsm.testing.check_mutations import genomes, seeds
 
@@ -34,7 +40,9 @@ class Shaped:
         seen = sample_experiences(experience, 3, sample_seed)
         noise = intensity * gaussian(noise_seed, network.size, network.dtype)
         s = sum_sensitivity(network, parent, seen) + abs_sensitivity(network, parent, seen)
-        return parent + noise / bounded(s + tf.abs(hessian_product(network, parent, seen, noise)), 1.0, 0.1)
+        return parent + noise / guard_sensitivity(
+            s + tf.abs(hessian_vector_product(network, parent, seen, noise)), 1.0, 0.1
+        )
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class Searching:
         def measure(magnitude: Any) -> Any:
             return divergence(before, network.rows(parent + magnitude * direction, experience))
 
-        found = search(measure, intensity, tf.sqrt(intensity), tolerance=0.01, max_steps=8)
+        found = line_search(measure, intensity, tf.sqrt(intensity), tolerance=0.01, max_steps=8)
         return Child(parent + found.magnitude * direction, {"steps": tf.cast(found.steps, tf.float32)})
 
 

@@ -20,7 +20,7 @@ from tests.reference import measures
 from tests.reference.threefry import gaussian
 from tfsm.evolution.variation import mutate_batch
 from tfsm.kernels.random import root_seed
-from tfsm.kernels.sensitivity import divergence, hessian_product
+from tfsm.kernels.sensitivity import divergence, hessian_vector_product
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 
@@ -177,7 +177,7 @@ def test_sensitivities_are_those_of_the_formulas_with_finite_differences(name: s
 def test_the_second_order_product_is_twice_the_mean_of_outer_products_times_the_direction(name: str) -> None:
     of = case(name)
     direction = np.random.default_rng(2).standard_normal(of.genome.shape)
-    found = hessian_product(of.network, tf.constant(of.genome), tf.constant(of.inputs), tf.constant(direction))
+    found = hessian_vector_product(of.network, tf.constant(of.genome), tf.constant(of.inputs), tf.constant(direction))
     flat = of.jacobian.reshape(-1, len(of.genome))
     np.testing.assert_allclose(found, 2 / len(of.jacobian) * flat.T @ (flat @ direction), rtol=1e-6, atol=1e-8)
 
@@ -199,7 +199,7 @@ def test_the_second_order_product_is_that_of_nested_tapes_over_equation_1(name: 
         along = tf.reduce_sum(slope * direction)
     literal = outer.gradient(along, change)
     np.testing.assert_allclose(slope, np.zeros(len(of.genome)), atol=1e-15)
-    found = hessian_product(of.network, genome, inputs, direction)
+    found = hessian_vector_product(of.network, genome, inputs, direction)
     np.testing.assert_allclose(found, literal, rtol=1e-9, atol=1e-12)
 
 
@@ -528,8 +528,8 @@ def test_probes_are_drawn_by_the_childs_own_seed(mutation: str) -> None:
 
 def test_many_answers_are_probed_and_few_measured_exactly() -> None:
     few, many = case("lstm, every time a row"), case("conv-lstm2d")
-    assert few.network.answers == 8
-    assert many.network.answers == 2
+    assert few.network.output_size == 8
+    assert many.network.output_size == 2
     part = operator("sm-g-rms")
     assert part.passes(few.network) == 0
     assert operator("sm-g-rms", probes=3).passes(few.network) == 3

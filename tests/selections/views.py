@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.interfaces import Candidate, Population, SelectionContext
-from tfsm.kernels.random import fold, root_seed
+from tfsm.kernels.random import fold_in, root_seed
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import build_part
 
@@ -18,7 +18,7 @@ def scheme(name: str, **options: Any) -> Any:
 
 
 def seeds(count: int, first: int = 0) -> tf.Tensor:
-    return fold(root_seed(3), first + tf.range(count))
+    return fold_in(root_seed(3), first + tf.range(count))
 
 
 def around(

@@ -18,8 +18,8 @@ from tfsm.evolution.evaluation import Evaluator
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import mutate_batch
 from tfsm.interfaces import Domain, Evaluation, Mutation, Nest, SupportsPerformance, Tensor
-from tfsm.kernels.random import fold, root_seed
-from tfsm.models.network import Network, network_of
+from tfsm.kernels.random import fold_in, root_seed
+from tfsm.models.network import Network, build_network
 from tfsm.plugins import Plugins
 from tfsm.plugins.registry import build_part
 from tfsm.runs.finished_run import open_run
@@ -182,7 +182,12 @@ class MutantEvaluator:
 
     def mutants(self, mutation: Mutation, intensity: float, parents: Tensor, seen: Nest, seed: Tensor) -> Tensor:
         """Return a mutant `[B, P]` of each of parents `[B, P]` that saw `seen`; each decided by the seed `[2]`."""
-        given = (parents, seen, tf.constant(intensity, self.network.dtype), fold(seed, 0, tf.range(parents.shape[0])))
+        given = (
+            parents,
+            seen,
+            tf.constant(intensity, self.network.dtype),
+            fold_in(seed, 0, tf.range(parents.shape[0])),
+        )
         key = (id(mutation), parents.shape[0])
         if key not in self._makers:
             # Traced by hand: TensorFlow counts by the line of code, and would warn of retracing where there is none.
@@ -258,7 +263,7 @@ def measure_robustness(
     settings = pasts[first].settings
     domain: Domain = build_part(plugins.domains[study.domain], settings.domain_options)
     model = pasts[first].champion(chosen[first][0].run)
-    tryout = MutantEvaluator(domain, network_of(model, settings.mutated_layers), jit=pasts[first].jit)
+    tryout = MutantEvaluator(domain, build_network(model, settings.mutated_layers), jit=pasts[first].jit)
     measure = _measure(domain, tryout, Initializer(settings.init, settings.init_scale), seed)
     used = {past.settings.mutation: past.settings for past in pasts.values()}
     operators = [build_operator(plugins, used.get(name, settings), name, None, config) for name in mutations]
@@ -272,12 +277,12 @@ def measure_robustness(
             tell(done, total, f"{method.name}, run {outcome.run}")
             genome = tf.constant(tryout.network.genome_of(past.champion(outcome.run)), tryout.network.dtype)
             solution = _Solution(method.name, outcome.run, genome)
-            own_seed = fold(root_seed(seed), place, outcome.run)
+            own_seed = fold_in(root_seed(seed), place, outcome.run)
             for number, operator in enumerate(operators):
-                entries.append(_tried(tryout, measure, operator, solution, perturbations, fold(own_seed, number)))
+                entries.append(_tried(tryout, measure, operator, solution, perturbations, fold_in(own_seed, number)))
             if outcome is middle and histogram:
                 operator = build_operator(plugins, past.settings, past.settings.mutation, None, config)
-                samples.append(_tried(tryout, measure, operator, solution, histogram, fold(own_seed, -1)))
+                samples.append(_tried(tryout, measure, operator, solution, histogram, fold_in(own_seed, -1)))
             done += 1
     tell(done, total, "done")
     return Robustness(study.domain, measure.name, perturbations, measure.nothing, tuple(entries), tuple(samples))
@@ -296,7 +301,7 @@ class _Measure:
 def _measure(domain: Domain, tryout: MutantEvaluator, initial: Initializer, seed: int) -> _Measure:
     if isinstance(domain, SupportsPerformance):
         return _Measure(domain.performance_name, 0.0, domain.performance)
-    seeds = fold(root_seed(seed), -2, tf.range(RANDOM_NETWORKS))
+    seeds = fold_in(root_seed(seed), -2, tf.range(RANDOM_NETWORKS))
     fitness = tryout.evaluate(initial.genomes(tryout.network, seeds)).fitness.numpy()
     finite = fitness[np.isfinite(fitness)]
     nothing = float(np.median(finite)) if finite.size else 0.0
@@ -318,7 +323,7 @@ def _tried(
     before = float(measure.of(tryout.evaluate(parents))[0])
     after: list[np.ndarray] = []
     for chunk in range(-(-count // width)):
-        made = tryout.mutants(mutation, settings.intensity, parents, seen, fold(seed, chunk))
+        made = tryout.mutants(mutation, settings.intensity, parents, seen, fold_in(seed, chunk))
         after.append(measure.of(tryout.evaluate(made)).numpy())
     performance = np.concatenate(after)[:count]
     left = retention(before, performance, measure.nothing)

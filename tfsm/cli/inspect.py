@@ -77,17 +77,17 @@ def doctor(
 
 
 def _anatomy(model: str, layers: str | None, trust: bool) -> Anatomy:
-    from tfsm.models.names import check_name, parse_patterns
+    from tfsm.models.names import check_model_name, parse_patterns
     from tfsm.utils.tf_startup import import_quietly
 
-    check_name(model, trust=trust)
+    check_model_name(model, trust=trust)
     parse_patterns(layers or ())
     import_quietly()
-    from tfsm.models.loading import named_model
-    from tfsm.models.network import network_of
+    from tfsm.models.loading import load_or_build_model
+    from tfsm.models.network import build_network
     from tfsm.runs.doctor import dissect
 
-    return dissect(network_of(named_model(model, trust=trust), layers or ()))
+    return dissect(build_network(load_or_build_model(model, trust=trust), layers or ()))
 
 
 def _diagnosis(

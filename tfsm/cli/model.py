@@ -47,16 +47,16 @@ Mutation: TypeAlias = Annotated[
 def opened(model: str, experience: Path, *, trust: bool) -> tuple[keras.Model, Any]:
     """Return the model and the experience; what is wrong with the files is told before TensorFlow has started."""
     from tfsm.models.inputs import read_experience
-    from tfsm.models.names import check_name
+    from tfsm.models.names import check_model_name
 
-    check_name(model, trust=trust)
+    check_model_name(model, trust=trust)
     inputs = read_experience(experience)
     from tfsm.utils.tf_startup import import_quietly
 
     import_quietly()
-    from tfsm.models.loading import named_model
+    from tfsm.models.loading import load_or_build_model
 
-    return named_model(model, trust=trust), inputs
+    return load_or_build_model(model, trust=trust), inputs
 
 
 MOST: Final = 100_000
@@ -157,10 +157,10 @@ def sensitivity(
     parent, inputs = opened(model, experience, trust=trust_model)
     from tfsm import api
     from tfsm.analysis.robustness import FLOOR, summarize_sensitivity
-    from tfsm.models.genome import sections
+    from tfsm.models.genome import find_sections
 
     values = api.sensitivity(parent, inputs, mutation)
-    layers = {section.name: section.of(values) for section in sections(parent)}
+    layers = {section.name: section.of(values) for section in find_sections(parent)}
     overall = summarize_sensitivity("all layers", values)
     rows = [summarize_sensitivity(name, own) for name, own in layers.items()]
     if plot is not None:

@@ -107,12 +107,12 @@ def _size(count: int) -> str:
 def _jit(network: Network, compile: Compile) -> tuple[bool, str]:
     if compile != "auto":
         return compile == "xla", f"compile = {compile!r}"
-    mapped = [path for path in network.program.paths if path.way == "mapped"]
+    mapped = [plan for plan in network.program.layers if plan.mode == "mapped"]
     if mapped:
-        return False, f"{mapped[0].layer} is mapped ({mapped[0].why})"
+        return False, f"{mapped[0].name} is mapped ({mapped[0].reason})"
     if network.program.convolutional:
         return False, "convolutions are faster as a plain graph"
-    if network.program.long_sequences():
+    if network.program.has_long_sequences():
         return False, "long sequences run in a loop"
     return True, "every layer runs natively"
 

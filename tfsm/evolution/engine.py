@@ -40,7 +40,7 @@ from tfsm.interfaces import (
     SupportsBehaviorMap,
     Tensor,
 )
-from tfsm.kernels.random import fold
+from tfsm.kernels.random import fold_in
 from tfsm.models.network import Network
 
 
@@ -316,7 +316,7 @@ class Engine:
         return self.variation.adaptation.mode == "divergence"
 
     @property
-    def measures_each(self) -> bool:
+    def uses_per_example_gradients(self) -> bool:
         """Whether the operator needs gradients of single experiences."""
         return bool(getattr(self.variation.mutation, "measures_each", False))
 
@@ -493,7 +493,7 @@ class Engine:
         choice = self.selector.choose(view, select_seed)
         mate = choice.parent
         if self.variation.recombines:
-            mate = self.selector.choose(view, fold(select_seed, 1)).parent
+            mate = self.selector.choose(view, fold_in(select_seed, 1)).parent
         return Drawn(Couple(choice.parent, mate), choice.replaced, mutate_seed, evaluate_seed)
 
     def _drawn_parents(self, lanes: Tensor, number: Tensor) -> tuple[Couple, Tensor]:

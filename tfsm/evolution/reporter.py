@@ -14,7 +14,7 @@ from tfsm.evolution.divergence_probe import probe_count
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.observers import Observer, Progress, RunResult, Snapshot
 from tfsm.evolution.state import TALLIES
-from tfsm.models.genome import Section, sections
+from tfsm.models.genome import Section, find_sections
 
 QUANTILES = (0.05, 0.5, 0.95)
 """Of a layer's sensitivities."""
@@ -32,10 +32,10 @@ def quartiles(values: np.ndarray) -> list[float]:
     return found
 
 
-def spread(sections: Sequence[Section], values: np.ndarray) -> dict[str, list[float]]:
+def spread(find_sections: Sequence[Section], values: np.ndarray) -> dict[str, list[float]]:
     """Return the `QUANTILES` of each layer's values, of values `[P]`."""
     with np.errstate(invalid="ignore"):  # infinities have no value between them: that gives NaN, as it should
-        return {section.name: np.quantile(section.of(values), QUANTILES).tolist() for section in sections}
+        return {section.name: np.quantile(section.of(values), QUANTILES).tolist() for section in find_sections}
 
 
 def plain(value: Any) -> Any:
@@ -65,7 +65,7 @@ class Reporter:
     ) -> None:
         self._engine, self._seed, self._observers = engine, seed, observers
         self._width = width or engine.plan.width
-        self._sections = sections(engine.network.model)
+        self._sections = find_sections(engine.network.model)
         self._probes = tf.constant(probe_count(log_every))
         self.first = 0
         """The run in lane 0."""

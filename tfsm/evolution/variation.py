@@ -19,8 +19,8 @@ from tfsm.evolution.evaluation import Evaluator, FailurePolicy
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.state import State
 from tfsm.interfaces import Adapt, Child, Choice, Domain, Evaluation, Mutation, Nest, Selection, SupportsReuse, Tensor
-from tfsm.kernels.experience import dense
-from tfsm.kernels.random import fold, gaussian, root_seed, split
+from tfsm.kernels.experience import to_dense
+from tfsm.kernels.random import fold_in, gaussian, root_seed, split
 from tfsm.kernels.sensitivity import divergence
 from tfsm.models.network import Network
 
@@ -136,7 +136,7 @@ def mutate_batch(
     lanes = parents.shape[0] or tf.shape(parents)[0]
 
     def wide(nest: Nest) -> Nest:
-        return tf.nest.map_structure(lambda x: tf.repeat(x, lanes, axis=0) if x.shape[0] == 1 else x, dense(nest))
+        return tf.nest.map_structure(lambda x: tf.repeat(x, lanes, axis=0) if x.shape[0] == 1 else x, to_dense(nest))
 
     own = tf.broadcast_to(tf.reshape(intensity, [-1]), [lanes])
 
@@ -314,7 +314,7 @@ class Adaptation:
 
     def inherited(self, intensity_scale: Tensor, seed: Tensor) -> Tensor:
         """Return the strengths of children `[B]` from those of their parents, with seeds `[B, 2]`."""
-        drawn = gaussian(fold(seed, _OWN), 1)[..., 0]
+        drawn = gaussian(fold_in(seed, _OWN), 1)[..., 0]
         return _bounded(intensity_scale * tf.exp(self.rate * drawn))
 
     def corrected(self, intensity_scale: Tensor, divergence: Tensor) -> Tensor:
@@ -393,7 +393,7 @@ class Variation:
 
     def seeds(self, runs: Tensor, number: Tensor) -> tuple[Tensor, ...]:
         """Return the seeds `[W, 2]` by which children are selected, mutated and evaluated."""
-        return split(fold(self._root, runs, number), 3)
+        return split(fold_in(self._root, runs, number), 3)
 
     def children(
         self, parents: Tensor, experience: Nest, intensity_scale: Tensor, seed: Tensor, mates: tuple[Nest, ...] = ()
@@ -438,7 +438,7 @@ class Variation:
         return sorted(traced.structured_outputs.diagnostics)
 
     def _seeded(self, runs: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:
-        first, second = split(fold(self._root, runs, number), 2)
+        first, second = split(fold_in(self._root, runs, number), 2)
         return first, second
 
     def _mutated(self, parents: Tensor, experience: Nest, seed: Tensor, *more: Nest) -> Child:

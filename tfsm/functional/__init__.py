@@ -18,17 +18,17 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError, suggestion
 from tfsm.evolution.initialization import Initializer
-from tfsm.functional._batching import Seen, as_operator, lanes_of, measuring
+from tfsm.functional._batching import ExperienceBatch, require_sensitivity, resolve_operator, runner_for
 from tfsm.interfaces import Init, Mutation, Tensor
-from tfsm.kernels.random import fold, gaussian, root_seed
+from tfsm.kernels.random import fold_in, gaussian, root_seed
 from tfsm.models.genome import flatten
-from tfsm.models.inputs import as_inputs
+from tfsm.models.inputs import prepare_inputs
 from tfsm.models.network import Network
 
 __all__ = ["divergence", "initial", "mutate", "outputs", "sensitivity", "streams"]
 
 
-def as_genomes(network: Network, genomes: Any, what: str = "genomes") -> tuple[np.ndarray, bool]:
+def prepare_genomes(network: Network, genomes: Any, what: str = "genomes") -> tuple[np.ndarray, bool]:
     """Return genomes `[B, P]` in the network's type, and whether there was a single one `[P]`.
 
     Args:
@@ -55,7 +55,7 @@ def as_genomes(network: Network, genomes: Any, what: str = "genomes") -> tuple[n
     return rows, given.ndim == 1
 
 
-def as_seen(model: keras.Model, experience: Any, count: int = 1, *, each: bool = False) -> Seen:
+def prepare_experience(model: keras.Model, experience: Any, count: int = 1, *, each: bool = False) -> ExperienceBatch:
     """Return an experience that fits the model.
 
     Args:
@@ -65,18 +65,20 @@ def as_seen(model: keras.Model, experience: Any, count: int = 1, *, each: bool =
         each: whether the arrays are `[B, N, ...]` instead of `[N, ...]`.
     """
     if not each:
-        return Seen([tensor[None] for tensor in as_inputs(model, experience)], each)
+        return ExperienceBatch([tensor[None] for tensor in prepare_inputs(model, experience)], each)
     several = len(getattr(model, "inputs", None) or ()) > 1
     if isinstance(experience, Mapping):
-        folded: Any = {name: _folded(part, count) for name, part in experience.items()}
+        folded: Any = {name: _fold_genome_axis(part, count) for name, part in experience.items()}
     elif isinstance(experience, tuple) or (several and isinstance(experience, list)):
-        folded = tuple(_folded(part, count) for part in experience)
+        folded = tuple(_fold_genome_axis(part, count) for part in experience)
     else:
-        folded = _folded(experience, count)
-    return Seen([_unfolded(tensor, max(1, count)) for tensor in as_inputs(model, folded)], each)
+        folded = _fold_genome_axis(experience, count)
+    return ExperienceBatch(
+        [_unfold_genome_axis(tensor, max(1, count)) for tensor in prepare_inputs(model, folded)], each
+    )
 
 
-def _folded(part: Any, count: int) -> np.ndarray:
+def _fold_genome_axis(part: Any, count: int) -> np.ndarray:
     try:
         array = np.asarray(part)
     except ValueError as error:
@@ -90,7 +92,7 @@ def _folded(part: Any, count: int) -> np.ndarray:
     return array.reshape([array.shape[0] * array.shape[1], *array.shape[2:]])
 
 
-def _unfolded(tensor: Tensor, count: int) -> Tensor:
+def _unfold_genome_axis(tensor: Tensor, count: int) -> Tensor:
     return tf.reshape(tensor, [count, tensor.shape[0] // count, *tensor.shape[1:]])
 
 
@@ -101,16 +103,16 @@ def check_intensity(intensity: Any) -> None:
             "intensity: operators take one number for all genomes, got an array of "
             f"{list(np.shape(intensity))}: call once for each intensity"
         )
-    if not is_amount(intensity):
+    if not is_nonnegative(intensity):
         raise TfsmError(f"intensity: expected a number >= 0, got {intensity!r}")
 
 
-def is_amount(value: Any) -> bool:
+def is_nonnegative(value: Any) -> bool:
     """Say whether this is one number, finite and not negative."""
     return isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) < np.inf
 
 
-def any_direction(network: Network) -> np.ndarray:
+def default_direction(network: Network) -> np.ndarray:
     """Return a random unit vector `[1, P]`, always the same."""
     noise = gaussian(root_seed(0)[None], network.size, network.dtype)
     along: np.ndarray = (noise / tf.norm(noise)).numpy()
@@ -136,14 +138,14 @@ def streams(seed: int, count: int) -> np.ndarray:
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
         raise TfsmError(f"count: expected a whole number >= 0, got {count!r}")
     root = root_seed(int(seed))
-    blocks = [_block(root, tf.constant(start)).numpy() for start in range(0, int(count), BLOCK)]
+    blocks = [_derive_block(root, tf.constant(start)).numpy() for start in range(0, int(count), BLOCK)]
     words = np.concatenate([*blocks, np.empty([0, 2], np.int32)])[:count]
     # The topmost bit is left out, because a seed has 63.
     low, high = words[:, 0].astype(np.int64) & 0xFFFFFFFF, words[:, 1].astype(np.int64) & 0x7FFFFFFF
     return low | high << 32
 
 
-def as_words(seed: Any, count: int, *, alone: bool) -> np.ndarray:
+def pack_seeds(seed: Any, count: int, *, alone: bool) -> np.ndarray:
     """Return the seeds `[B, 2]` (int32) that operators take.
 
     Args:
@@ -155,7 +157,7 @@ def as_words(seed: Any, count: int, *, alone: bool) -> np.ndarray:
         check_seed(seed)
         numbers = np.array([seed], np.int64) if alone else streams(int(seed), count)
     else:
-        numbers = _checked(seed, count)
+        numbers = _check_streams(seed, count)
     return np.ascontiguousarray(numbers, "<i8").view("<i4").astype(np.int32).reshape(-1, 2)
 
 
@@ -165,7 +167,7 @@ def check_seed(seed: Any) -> None:
         raise TfsmError(f"seed: expected a whole number from 0 to 2**63 - 1, got {seed!r}")
 
 
-def _checked(seed: Any, count: int) -> np.ndarray:
+def _check_streams(seed: Any, count: int) -> np.ndarray:
     expected = f"seed: expected a whole number, or an array of {count:,} of them"
     try:
         numbers = np.asarray(seed)
@@ -182,8 +184,8 @@ def _checked(seed: Any, count: int) -> np.ndarray:
 
 # Compiled: a hundred tiny operations would each cost more than they do.
 @tf.function(jit_compile=True, autograph=False)
-def _block(root: Tensor, start: Tensor) -> Tensor:
-    return fold(root, start + tf.range(BLOCK))
+def _derive_block(root: Tensor, start: Tensor) -> Tensor:
+    return fold_in(root, start + tf.range(BLOCK))
 
 
 def mutate(
@@ -223,13 +225,13 @@ def mutate(
     array([0.1, 0.1, 0.1, 0.1, 0.1], dtype=float32)
     """
     check_intensity(intensity)
-    lanes = lanes_of(model)
-    operator = as_operator(lanes.operators, mutation, options)
-    own, alone = as_genomes(lanes.network, genomes)
-    words = as_words(seed, len(own), alone=alone)
+    lanes = runner_for(model)
+    operator = resolve_operator(lanes.operators, mutation, options)
+    own, alone = prepare_genomes(lanes.network, genomes)
+    words = pack_seeds(seed, len(own), alone=alone)
     if not len(own):
         return own.copy()
-    child = lanes.mutated(operator, own, as_seen(model, experience, len(own), each=each), intensity, words)
+    child = lanes.mutate(operator, own, prepare_experience(model, experience, len(own), each=each), intensity, words)
     if "unreached" in child.diagnostics and child.diagnostics["unreached"].any():
         named = mutation if isinstance(mutation, str) else type(mutation).__name__
         # Without numbers of this very call, so that Python shows it once and not a thousand times.
@@ -268,18 +270,18 @@ def sensitivity(
     array([[2., 1., 1.],
            [2., 1., 1.]], dtype=float32)
     """
-    lanes = lanes_of(model)
-    operator = measuring(as_operator(lanes.operators, mutation, {}), mutation)
-    own, alone = as_genomes(lanes.network, genomes)
+    lanes = runner_for(model)
+    operator = require_sensitivity(resolve_operator(lanes.operators, mutation, {}), mutation)
+    own, alone = prepare_genomes(lanes.network, genomes)
     if direction is None:
-        direction = any_direction(lanes.network)
-    along, _ = as_genomes(lanes.network, direction, "direction")
+        direction = default_direction(lanes.network)
+    along, _ = prepare_genomes(lanes.network, direction, "direction")
     if len(along) not in (1, len(own)):
         raise TfsmError(f"direction: expected one for each of {len(own):,} genomes, or one for all, got {len(along):,}")
     if not len(own):
         return own.copy()
     along = np.broadcast_to(along, own.shape)
-    found = lanes.sensitivity(operator, own, as_seen(model, experience, len(own), each=each), along)
+    found = lanes.sensitivity(operator, own, prepare_experience(model, experience, len(own), each=each), along)
     return found[0] if alone else found
 
 
@@ -298,13 +300,13 @@ def divergence(model: keras.Model, genomes: Any, others: Any, experience: Any, *
     >>> tfsm.functional.divergence(model, np.array([[1.0], [2.0], [4.0]]), np.array([2.0]), np.ones((5, 1)))
     array([1., 0., 4.], dtype=float32)
     """
-    lanes = lanes_of(model)
-    pair = [as_genomes(lanes.network, given, what) for given, what in ((genomes, "genomes"), (others, "others"))]
+    lanes = runner_for(model)
+    pair = [prepare_genomes(lanes.network, given, what) for given, what in ((genomes, "genomes"), (others, "others"))]
     counts = [len(own) for own, alone in pair if not alone]
     if len(set(counts)) > 1:
         raise TfsmError(f"expected as many others as genomes, got {counts[0]:,} genomes and {counts[1]:,} others")
     count = counts[0] if counts else 1
-    seen = as_seen(model, experience, count, each=each)
+    seen = prepare_experience(model, experience, count, each=each)
     # Where each has its own experience, a single genome sees all of them.
     first, second = (np.broadcast_to(own, (count, own.shape[1])) if each else own for own, _ in pair)
     found = lanes.divergence(first, second, seen)
@@ -329,9 +331,9 @@ def outputs(model: keras.Model, genomes: Any, inputs: Any, *, each: bool = False
     array([[2., 6.],
            [6., 8.]], dtype=float32)
     """
-    lanes = lanes_of(model)
-    own, alone = as_genomes(lanes.network, genomes)
-    rows = lanes.rows(own, as_seen(model, inputs, len(own), each=each))
+    lanes = runner_for(model)
+    own, alone = prepare_genomes(lanes.network, genomes)
+    rows = lanes.rows(own, prepare_experience(model, inputs, len(own), each=each))
     return rows[0] if alone else rows
 
 
@@ -353,15 +355,15 @@ def initial(
     >>> tfsm.functional.initial(model, 4, scheme="uniform", scale=0.5).shape
     (4, 9)
     """
-    network = copy.copy(lanes_of(model).network)
+    network = copy.copy(runner_for(model).network)
     if scheme not in get_args(Init):
         raise TfsmError(f"no scheme named {scheme!r}{suggestion(str(scheme), get_args(Init))}")
-    if scale is not None and not is_amount(scale):
+    if scale is not None and not is_nonnegative(scale):
         raise TfsmError(f"scale: expected a number >= 0, got {scale!r}")
     numbers = streams(seed, count)
     network.genome = flatten(model)
     width = 1 << max(0, len(numbers) - 1).bit_length()  # few of them, because noise is compiled for each
     words = np.zeros([width, 2], np.int32)
-    words[: len(numbers)] = as_words(numbers, len(numbers), alone=False)
+    words[: len(numbers)] = pack_seeds(numbers, len(numbers), alone=False)
     drawn: np.ndarray = Initializer(scheme, scale).genomes(network, tf.constant(words)).numpy()
     return drawn[: len(numbers)]

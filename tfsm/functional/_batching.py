@@ -27,7 +27,7 @@ MAX_CACHED: Final = 64
 """More than a program needs that has a few operators; fewer than it notices if it makes new ones all the time."""
 
 
-class Recent:
+class LruCache:
     """Keeps what was made for a key, and of more than `MOST` keys those that were used last.
 
     Things are made one at a time, whoever asks: two threads do not make the same one, nor trace one model at once.
@@ -36,7 +36,7 @@ class Recent:
     def __init__(self) -> None:
         self._kept: dict[Hashable, Any] = {}
         self._lock = RLock()
-        self.made = 0
+        self.misses = 0
         """How many things were made so far."""
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -50,7 +50,7 @@ class Recent:
 
     def _new(self, make: Callable[[], Any]) -> Any:
         made = make()
-        self.made += 1
+        self.misses += 1
         return made
 
     def __len__(self) -> int:
@@ -58,7 +58,7 @@ class Recent:
 
 
 @runtime_checkable
-class Measuring(Protocol):
+class SupportsSensitivity(Protocol):
     """An operator that measures a sensitivity."""
 
     def sensitivity(self, network: Network, genome: Tensor, experience: Nest, direction: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ class Measuring(Protocol):
         ...
 
 
-def named(mutation: str, options: Mapping[str, Any]) -> Mutation:
+def build_operator(mutation: str, options: Mapping[str, Any]) -> Mutation:
     """Return an operator by its name and options."""
     entry = load_plugins().mutations[mutation].with_options()
     if entry.options is not None:
@@ -74,7 +74,7 @@ def named(mutation: str, options: Mapping[str, Any]) -> Mutation:
     return cast(Mutation, build_part(entry, dict(options)))
 
 
-def as_operator(kept: Recent, mutation: str | Mutation, options: Mapping[str, Any]) -> Mutation:
+def resolve_operator(kept: LruCache, mutation: str | Mutation, options: Mapping[str, Any]) -> Mutation:
     """Return an operator that can be found again: by its name and options, or the one that was handed over.
 
     Args:
@@ -83,9 +83,11 @@ def as_operator(kept: Recent, mutation: str | Mutation, options: Mapping[str, An
         options: those of an operator by name.
     """
     if isinstance(mutation, str):
-        operator: Mutation = kept.get(f"{mutation} {sorted(options.items())}", lambda: named(mutation, options))
+        operator: Mutation = kept.get(
+            f"{mutation} {sorted(options.items())}", lambda: build_operator(mutation, options)
+        )
     else:
-        operator = _ready_made(mutation, options)
+        operator = _check_operator(mutation, options)
     try:
         hash(operator)
     except TypeError:
@@ -96,7 +98,7 @@ def as_operator(kept: Recent, mutation: str | Mutation, options: Mapping[str, An
     return operator
 
 
-def _ready_made(mutation: Any, options: Mapping[str, Any]) -> Mutation:
+def _check_operator(mutation: Any, options: Mapping[str, Any]) -> Mutation:
     if not callable(mutation) or isinstance(mutation, type):
         raise TfsmError(f"mutation: expected an operator's name, or an operator, got {mutation!r}")
     if options:
@@ -105,23 +107,23 @@ def _ready_made(mutation: Any, options: Mapping[str, Any]) -> Mutation:
     return cast(Mutation, mutation)
 
 
-def measuring(operator: Mutation, mutation: str | Mutation) -> Measuring:
+def require_sensitivity(operator: Mutation, mutation: str | Mutation) -> SupportsSensitivity:
     """Return the operator as one that measures a sensitivity, or say that it does not.
 
     Args:
         operator: the operator.
         mutation: what the caller calls it.
     """
-    if not isinstance(operator, Measuring):
+    if not isinstance(operator, SupportsSensitivity):
         raise TfsmError(f"the mutation {mutation!r} measures no sensitivity: use sm-g-sum, sm-g-abs or sm-g-so")
     return operator
 
 
-MOST = 256
+MAX_LANES = 256
 """Lanes of one call; more genomes take several, which bounds memory and how many widths are ever compiled."""
 
 
-class Seen(NamedTuple):
+class ExperienceBatch(NamedTuple):
     """An experience."""
 
     inputs: list[Tensor]
@@ -134,7 +136,7 @@ Body = Callable[[Sequence[Tensor], list[Tensor], Sequence[Tensor]], Any]
 """From what each lane has of its own, the inputs, and what all have in common."""
 
 
-class Lanes:
+class BatchRunner:
     """Runs genomes of one network side by side.
 
     With XLA the lanes are a power of two, filled up by the last genome: what comes out of a lane depends neither on how
@@ -147,16 +149,16 @@ class Lanes:
 
     def __init__(self, network: Network, *, compiled: bool = True) -> None:
         self.network = network
-        self.operators = Recent()
+        self.operators = LruCache()
         """Those that were asked for by name and options, since finding them takes longer than a call."""
-        self.functions = Recent()
+        self.functions = LruCache()
         """What was compiled."""
         self._plan = make_plan(network, runs=1, population=1)
         self._compiled = compiled
-        self._checked = Recent()
+        self._checked = LruCache()
 
-    def mutated(
-        self, operator: Mutation, genomes: np.ndarray, seen: Seen, intensity: float, words: np.ndarray
+    def mutate(
+        self, operator: Mutation, genomes: np.ndarray, seen: ExperienceBatch, intensity: float, words: np.ndarray
     ) -> Child:
         """Return the children, as arrays, of genomes `[B, P]` with seeds `[B, 2]`; the operator must be hashable."""
 
@@ -168,7 +170,9 @@ class Lanes:
         strength = tf.constant(intensity, self.network.dtype)
         return cast(Child, self._run(("mutate", operator), children, (genomes, words), seen, (strength,)))
 
-    def sensitivity(self, operator: Measuring, genomes: np.ndarray, seen: Seen, directions: np.ndarray) -> np.ndarray:
+    def sensitivity(
+        self, operator: SupportsSensitivity, genomes: np.ndarray, seen: ExperienceBatch, directions: np.ndarray
+    ) -> np.ndarray:
         """Return the raw sensitivities `[B, P]` of genomes `[B, P]` along directions `[B, P]`."""
 
         def measured(own: Sequence[Tensor], inputs: list[Tensor], common: Sequence[Tensor]) -> Tensor:
@@ -177,7 +181,7 @@ class Lanes:
         self._check_differentiable(genomes, seen)
         return cast(np.ndarray, self._run(("sensitivity", operator), measured, (genomes, directions), seen))
 
-    def rows(self, genomes: np.ndarray, seen: Seen) -> np.ndarray:
+    def rows(self, genomes: np.ndarray, seen: ExperienceBatch) -> np.ndarray:
         """Return the output rows `[B, I, K]` of genomes `[B, P]`."""
 
         def rows(own: Sequence[Tensor], inputs: list[Tensor], common: Sequence[Tensor]) -> Tensor:
@@ -185,28 +189,33 @@ class Lanes:
 
         return cast(np.ndarray, self._run("rows", rows, (genomes,), seen))
 
-    def divergence(self, genomes: np.ndarray, others: np.ndarray, seen: Seen) -> np.ndarray:
+    def divergence(self, genomes: np.ndarray, others: np.ndarray, seen: ExperienceBatch) -> np.ndarray:
         """Return the divergence `[B]` of genomes `[B, P]` from others `[B, P]`, either of which may be `[1, P]`."""
         # One after the other, by the same function: equal genomes then have equal outputs, and a divergence of zero.
         first, second = (tf.constant(self.rows(own, seen)) for own in (genomes, others))
         found: np.ndarray = divergence_of_rows(first, second).numpy()
         return found
 
-    def _check_differentiable(self, genomes: np.ndarray, seen: Seen) -> None:
+    def _check_differentiable(self, genomes: np.ndarray, seen: ExperienceBatch) -> None:
         """Refuse a network without a gradient: by the first genome, and once for inputs of one shape."""
         shapes = tuple(tuple(x.shape[1:]) for x in seen.inputs)
         inputs = [x[:1] for x in seen.inputs]
         self._checked.get(shapes, lambda: check_differentiable(self.network, tf.constant(genomes[:1]), inputs))
 
     def _run(
-        self, name: Hashable, body: Body, own: Sequence[np.ndarray], seen: Seen, common: Sequence[Tensor] = ()
+        self,
+        name: Hashable,
+        body: Body,
+        own: Sequence[np.ndarray],
+        seen: ExperienceBatch,
+        common: Sequence[Tensor] = (),
     ) -> Any:
         count = len(own[0])
         if not count:  # the shape of nothing is that of something
             own = [np.zeros([1, *x.shape[1:]], x.dtype) for x in own]
         parts = []
-        for start in range(0, max(1, count), MOST):
-            lanes = min(MOST, max(1, count) - start)
+        for start in range(0, max(1, count), MAX_LANES):
+            lanes = min(MAX_LANES, max(1, count) - start)
             place = start + np.minimum(np.arange(self._width(lanes)), lanes - 1)
             mine = [tf.constant(x[place]) for x in own]
             inputs = [tf.gather(x, place) for x in seen.inputs] if seen.each else seen.inputs
@@ -250,25 +259,25 @@ class Lanes:
         return cast(Callable[..., Any], self.functions.get(key, traced))
 
 
-PLACE: Final = "_tfsm_lanes"
+ATTRIBUTE: Final = "_tfsm_lanes"
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedRunner:
     """Compiled functions, and the variables that they were compiled for."""
 
     variables: tuple[Any, ...]
-    lanes: Lanes
+    lanes: BatchRunner
 
 
-def lanes_of(model: keras.Model) -> Lanes:
+def runner_for(model: keras.Model) -> BatchRunner:
     """Return what was compiled for a model, or make it anew if other variables are trainable than were."""
     check_model(model)
     variables = tuple(model.trainable_variables)
     # With the model itself, past Keras' own bookkeeping: what is compiled refers to the model, so that any table of
     # ours, weak or not, would keep both for ever. This way they are collected together.
-    kept = vars(model).get(PLACE)
+    kept = vars(model).get(ATTRIBUTE)
     if kept is None or list(map(id, kept.variables)) != list(map(id, variables)):
-        kept = Kept(variables, Lanes(Network(model)))
-        vars(model)[PLACE] = kept
+        kept = CachedRunner(variables, BatchRunner(Network(model)))
+        vars(model)[ATTRIBUTE] = kept
     return kept.lanes

@@ -10,7 +10,7 @@ from tfsm.interfaces import Nest, Tensor
 from tfsm.kernels.random import uniform
 
 
-class Frames(tf.experimental.ExtensionType):
+class IndexedFrames(tf.experimental.ExtensionType):
     """Sequences `[B, N, T, ...]` by a table of what there is to see and by which of it is seen at each time.
 
     A network runs layers that see one time alone (`TimeDistributed`) once for each entry of the table, forward and
@@ -32,14 +32,14 @@ class Frames(tf.experimental.ExtensionType):
         """Return the type of what is seen."""
         return self.table.dtype
 
-    def dense(self) -> Tensor:
+    def to_dense(self) -> Tensor:
         """Write the sequences out."""
         return tf.gather(self.table, self.index)
 
 
-def dense(inputs: Nest) -> Nest:
+def to_dense(inputs: Nest) -> Nest:
     """Write out all `Frames` among a network's inputs."""
-    return tf.nest.map_structure(lambda x: x.dense() if isinstance(x, Frames) else x, inputs)
+    return tf.nest.map_structure(lambda x: x.to_dense() if isinstance(x, IndexedFrames) else x, inputs)
 
 
 def sample_experiences(experience: Nest, count: int, seed: Tensor, *, replacement: bool = False) -> Nest:
@@ -64,8 +64,8 @@ def sample_experiences(experience: Nest, count: int, seed: Tensor, *, replacemen
 
 
 def _gather(leaf: Tensor, index: Tensor, axis: int) -> Tensor:
-    if isinstance(leaf, Frames):
-        return Frames(leaf.table, _gather(leaf.index, index, axis))
+    if isinstance(leaf, IndexedFrames):
+        return IndexedFrames(leaf.table, _gather(leaf.index, index, axis))
     if axis == 0:
         return tf.gather(leaf, index)
     if leaf.shape[0] == 1:  # one experience shared by all genomes: each still draws its own

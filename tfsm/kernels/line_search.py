@@ -9,11 +9,11 @@ import tensorflow as tf
 
 from tfsm.interfaces import Tensor
 
-LARGEST = 1e6
+MAX_MAGNITUDE = 1e6
 """Magnitudes stop here; a divergence not reached by then is called out of reach."""
 
 
-class Found(NamedTuple):
+class LineSearchResult(NamedTuple):
     """Where the search ended: all `[B]`."""
 
     magnitude: Tensor
@@ -22,7 +22,7 @@ class Found(NamedTuple):
     steps: Tensor
 
 
-class _State(NamedTuple):
+class _Bracket(NamedTuple):
     step: Tensor
     low: Tensor  # largest magnitude known to give too little
     low_value: Tensor
@@ -36,9 +36,9 @@ class _State(NamedTuple):
 
 
 @tf.autograph.experimental.do_not_convert
-def search(
+def line_search(
     measure: Callable[[Tensor], Tensor], target: Tensor, start: Tensor, *, tolerance: float, max_steps: int
-) -> Found:
+) -> LineSearchResult:
     """Find magnitudes `[B]` with `measure(magnitude)` within `tolerance` of `target`.
 
     Divergence grows with the square of a small magnitude, so a step in log-log coordinates with slope 2 nearly
@@ -59,7 +59,7 @@ def search(
     # A divergence of zero is had by not moving at all.
     nothing = target <= 0
     zero = tf.zeros_like(start)
-    state = _State(
+    state = _Bracket(
         step=tf.constant(0),
         low=zero,
         low_value=zero,
@@ -71,7 +71,7 @@ def search(
         steps=tf.zeros_like(start, tf.int32),
         done=nothing,
     )
-    state = _State(
+    state = _Bracket(
         *tf.while_loop(
             lambda s: (s.step < max_steps) & ~tf.reduce_all(s.done),
             lambda s: (_advance(s, measure(s.trial), target, tolerance),),
@@ -80,10 +80,10 @@ def search(
         )[0]
     )
     reached = nothing | (tf.abs(state.best_value - target) <= tolerance * target)
-    return Found(state.best, state.best_value, reached, state.steps)
+    return LineSearchResult(state.best, state.best_value, reached, state.steps)
 
 
-def _advance(s: _State, value: Tensor, target: Tensor, tolerance: float) -> _State:
+def _advance(s: _Bracket, value: Tensor, target: Tensor, tolerance: float) -> _Bracket:
     # What cannot be measured is far too much.
     finite = tf.math.is_finite(value)
     value = tf.where(finite, value, tf.constant(value.dtype.max, value.dtype))
@@ -95,8 +95,8 @@ def _advance(s: _State, value: Tensor, target: Tensor, tolerance: float) -> _Sta
     low, low_value = tf.where(under, s.trial, s.low), tf.where(under, value, s.low_value)
     high, high_value = tf.where(over, s.trial, s.high), tf.where(over, value, s.high_value)
     hit = finite & (tf.abs(value - target) <= tolerance * target)
-    out_of_reach = under & tf.math.is_inf(high) & (s.trial >= LARGEST)
-    return _State(
+    out_of_reach = under & tf.math.is_inf(high) & (s.trial >= MAX_MAGNITUDE)
+    return _Bracket(
         step=s.step + 1,
         low=low,
         low_value=low_value,
@@ -111,14 +111,14 @@ def _advance(s: _State, value: Tensor, target: Tensor, tolerance: float) -> _Sta
 
 
 def _next_trial(
-    s: _State, value: Tensor, target: Tensor, low: Tensor, low_value: Tensor, high: Tensor, high_value: Tensor
+    s: _Bracket, value: Tensor, target: Tensor, low: Tensor, low_value: Tensor, high: Tensor, high_value: Tensor
 ) -> Tensor:
     tiny = tf.constant(1e-30, value.dtype)
     ratio = tf.sqrt(target / tf.maximum(value, tiny))
     unbracketed = tf.math.is_inf(high)
     # The square law gets two tries; then, at least double or halve, lest a flat curve make the search creep.
     least = tf.where(s.step < 2, tf.constant(1.0, value.dtype), tf.constant(2.0, value.dtype))
-    grown = tf.minimum(s.trial * tf.clip_by_value(ratio, least, 1e3), tf.constant(LARGEST, value.dtype))
+    grown = tf.minimum(s.trial * tf.clip_by_value(ratio, least, 1e3), tf.constant(MAX_MAGNITUDE, value.dtype))
     shrunk = s.trial * tf.clip_by_value(ratio, 1e-3, 1.0 / least)
     slope = tf.math.log(tf.maximum(high_value, tiny) / tf.maximum(low_value, tiny))
     share = tf.math.log(target / tf.maximum(low_value, tiny)) / tf.where(slope > 0, slope, tf.ones_like(slope))

@@ -17,10 +17,10 @@ from tfsm.interfaces import Tensor
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 _ROUNDS = 20
-_as_written = tf.autograph.experimental.do_not_convert
+_no_autograph = tf.autograph.experimental.do_not_convert
 
 
-@_as_written
+@_no_autograph
 def threefry(key: tuple[Tensor, Tensor], counter: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """Encrypt a counter of two uint32 words with a key of two; the words broadcast against each other."""
     k0, k1 = key
@@ -43,8 +43,8 @@ def root_seed(seed: int) -> Tensor:
     return tf.constant(words.view(np.int32))
 
 
-@_as_written
-def fold(seed: Tensor, *data: Tensor | int) -> Tensor:
+@_no_autograph
+def fold_in(seed: Tensor, *data: Tensor | int) -> Tensor:
     """Derive a new seed `[..., 2]` from a seed and one or two whole numbers, each a scalar or `[...]`."""
     words = [tf.cast(tf.convert_to_tensor(d), tf.int32) for d in data] + [tf.constant(0)]
     k0, k1 = _words(seed)
@@ -53,13 +53,13 @@ def fold(seed: Tensor, *data: Tensor | int) -> Tensor:
     return tf.stack([tf.cast(tf.bitwise.invert(x0), tf.int32), tf.cast(x1, tf.int32)], axis=-1)
 
 
-@_as_written
+@_no_autograph
 def split(seed: Tensor, count: int) -> tuple[Tensor, ...]:
     """Derive `count` independent seeds from one."""
-    return tuple(fold(seed, i, -1) for i in range(count))
+    return tuple(fold_in(seed, i, -1) for i in range(count))
 
 
-@_as_written
+@_no_autograph
 def random_bits(seed: Tensor, size: int) -> Tensor:
     """Draw `[..., size]` uint32 words from seeds `[..., 2]`."""
     half = (size + 1) // 2
@@ -69,7 +69,7 @@ def random_bits(seed: Tensor, size: int) -> Tensor:
     return tf.concat([x0, x1], axis=-1)[..., :size]
 
 
-@_as_written
+@_no_autograph
 def uniform(seed: Tensor, size: int, dtype: tf.DType = tf.float32) -> Tensor:
     """Draw `[..., size]` numbers, uniform in the open interval (0, 1), from seeds `[..., 2]`."""
     # 23 bits and a half: exact in float32, and never 0 or 1.
@@ -77,7 +77,7 @@ def uniform(seed: Tensor, size: int, dtype: tf.DType = tf.float32) -> Tensor:
     return (tf.cast(bits, dtype) + 0.5) * (2.0**-23)
 
 
-@_as_written
+@_no_autograph
 def gaussian(seed: Tensor, size: int, dtype: tf.DType = tf.float32) -> Tensor:
     """Draw `[..., size]` standard normal numbers from seeds `[..., 2]`."""
     # Drawn in float32 whatever the type, so that a float64 twin of a run sees the same noise.
@@ -91,7 +91,7 @@ def _gaussian(seed: Tensor, size: int) -> Tensor:
     return tf.math.erfinv(2.0 * uniform(seed, size) - 1.0) * math.sqrt(2.0)
 
 
-@_as_written
+@_no_autograph
 def distinct_integers(seed: Tensor, count: int, below: int) -> Tensor:
     """Draw `[..., count]` different whole numbers below `below`, every such set equally likely."""
     if count > 16:
@@ -104,11 +104,11 @@ def distinct_integers(seed: Tensor, count: int, below: int) -> Tensor:
         for smaller in chosen:
             value = value + tf.cast(value >= smaller, tf.int32)
         drawn.append(value)
-        chosen = _inserted(chosen, value)
+        chosen = _insert(chosen, value)
     return tf.stack(drawn, axis=-1)
 
 
-def _inserted(ordered: list[Tensor], value: Tensor) -> list[Tensor]:
+def _insert(ordered: list[Tensor], value: Tensor) -> list[Tensor]:
     result = []
     for item in ordered:
         result.append(tf.minimum(item, value))

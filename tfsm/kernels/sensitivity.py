@@ -32,17 +32,17 @@ from typing import Any, Concatenate, ParamSpec, Protocol
 import tensorflow as tf
 
 from tfsm.interfaces import Nest, Tensor
-from tfsm.kernels.experience import Frames
-from tfsm.kernels.random import fold, random_bits
+from tfsm.kernels.experience import IndexedFrames
+from tfsm.kernels.random import fold_in, random_bits
 
 
-def bounded(sensitivity: Tensor, zero: float, floor: float) -> Tensor:
+def guard_sensitivity(sensitivity: Tensor, zero: float, floor: float) -> Tensor:
     """Return the sensitivity with zeros replaced by `zero`, then nothing below `floor`."""
     replaced = tf.where(sensitivity == 0, tf.constant(zero, sensitivity.dtype), sensitivity)
     return tf.maximum(replaced, floor)
 
 
-def clipped(change: Tensor, most: float | None) -> Tensor:
+def clip_change(change: Tensor, most: float | None) -> Tensor:
     """Return a perturbation in which no weight changes by more than `most`."""
     return change if most is None else tf.clip_by_value(change, -most, most)
 
@@ -52,75 +52,79 @@ def divergence(rows: Tensor, other: Tensor) -> Tensor:
     return tf.reduce_mean(tf.reduce_sum(tf.square(rows - other), axis=-1), axis=-1)
 
 
-Rest = ParamSpec("Rest")
+Params = ParamSpec("Params")
 
-Size = Callable[[Tensor], Tensor]
+ElementSize = Callable[[Tensor], Tensor]
 """How large gradients are, element by element: `tf.abs` or `tf.square`."""
-Summed = Callable[[Sequence[Tensor], Size], Tensor]
+SumOverExamples = Callable[[Sequence[Tensor], ElementSize], Tensor]
 """From the gradients with respect to deltas, and a size, to the sum over inputs of gradients' sizes `[B, P]`."""
 
 
-class Rows(Protocol):
+class SupportsRows(Protocol):
     """What a kernel needs of a network."""
 
     def rows(self, genomes: Tensor, inputs: Nest) -> Tensor:
         """Return output rows `[B, I, K]` of genomes `[B, P]`."""
         ...
 
-    def rows_each(self, genomes: Tensor, inputs: Nest) -> Tensor:
+    def rows_per_example(self, genomes: Tensor, inputs: Nest) -> Tensor:
         """Return `[B * N, R, K]` for genomes `[B * N, P]`, each of which sees one input."""
         ...
 
     @property
-    def tapped(self) -> bool:
-        """Whether `rows_tapped` can be had."""
+    def has_per_example_gradients(self) -> bool:
+        """Whether `rows_and_deltas` can be had."""
         ...
 
-    def rows_tapped(
+    def rows_and_deltas(
         self, genomes: Tensor, inputs: Nest, watch: Callable[[Tensor], None]
-    ) -> tuple[Tensor, list[Tensor], Summed]:
+    ) -> tuple[Tensor, list[Tensor], SumOverExamples]:
         """Return rows `[B, I, K]`, deltas, and a function from their gradients to sums of sizes `[B, P]`."""
         ...
 
 
-Kernel = Callable[Concatenate[Rows, Tensor, Nest, Rest], Tensor]
+Kernel = Callable[Concatenate[SupportsRows, Tensor, Nest, Params], Tensor]
 
 
-def either_rank(kernel: Kernel[Rest]) -> Kernel[Rest]:
+def accepts_single_genome(kernel: Kernel[Params]) -> Kernel[Params]:
     """Let a kernel of genomes `[B, P]` and inputs `[B, N, ...]` take `[P]` and `[N, ...]` too."""
 
     @tf.autograph.experimental.do_not_convert
     @functools.wraps(kernel)
-    def wrapped(network: Rows, genomes: Tensor, inputs: Nest, *args: Rest.args, **kwargs: Rest.kwargs) -> Tensor:
+    def wrapped(
+        network: SupportsRows, genomes: Tensor, inputs: Nest, *args: Params.args, **kwargs: Params.kwargs
+    ) -> Tensor:
         if genomes.shape.rank > 1:
             return kernel(network, genomes, inputs, *args, **kwargs)
         wide: tuple[Any, ...] = tf.nest.map_structure(lambda x: x[None] if tf.is_tensor(x) else x, args)
-        return kernel(network, genomes[None], alone(inputs), *wide, **kwargs)[0]
+        return kernel(network, genomes[None], add_batch_axis(inputs), *wide, **kwargs)[0]
 
     return wrapped
 
 
-def alone(inputs: Nest) -> Nest:
+def add_batch_axis(inputs: Nest) -> Nest:
     """Return inputs `[N, ...]` of one genome as those of a batch of one."""
-    return tf.nest.map_structure(lambda x: Frames(x.table, x.index[None]) if isinstance(x, Frames) else x[None], inputs)
+    return tf.nest.map_structure(
+        lambda x: IndexedFrames(x.table, x.index[None]) if isinstance(x, IndexedFrames) else x[None], inputs
+    )
 
 
 UNROLLED_OUTPUTS = 8
 """Up to so many outputs get a backward pass each in the graph; more go through a loop, which compiles faster."""
 
 
-@either_rank
-def sum_sensitivity(network: Rows, genomes: Tensor, inputs: Nest) -> Tensor:
+@accepts_single_genome
+def sum_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest) -> Tensor:
     """Return SM-G-SUM's sensitivity `[B, P]`: one backward pass an output, whatever the number of experiences."""
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(genomes)
         totals = tf.reduce_sum(network.rows(genomes, inputs), axis=[0, 1])  # [K]: genomes don't mix, so one sum serves
     outputs = totals.shape[0]
-    return tf.sqrt(_sum_over(outputs, lambda k: tf.square(_pulled(tape, totals, genomes, tf.one_hot(k, outputs)))))
+    return tf.sqrt(_sum_over(outputs, lambda k: tf.square(_pull_back(tape, totals, genomes, tf.one_hot(k, outputs)))))
 
 
-@either_rank
-def abs_sensitivity(network: Rows, genomes: Tensor, inputs: Nest) -> Tensor:
+@accepts_single_genome
+def abs_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest) -> Tensor:
     """Return SM-G-ABS's sensitivity `[B, P]`, exactly.
 
     Where every layer tells what its weights are multiplied by, a backward pass an output row suffices: for a dense
@@ -130,17 +134,19 @@ def abs_sensitivity(network: Rows, genomes: Tensor, inputs: Nest) -> Tensor:
     return tf.sqrt(_sum_over(outputs, lambda k: tf.square(mean(k))))
 
 
-@either_rank
-def rms_sensitivity(network: Rows, genomes: Tensor, inputs: Nest) -> Tensor:
+@accepts_single_genome
+def rms_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest) -> Tensor:
     """Return SM-G-RMS's sensitivity `[B, P]`, exactly, in the way of `abs_sensitivity` and at its price."""
     mean, outputs = _mean_sizes(network, genomes, inputs, tf.square)
     return tf.sqrt(_sum_over(outputs, mean))
 
 
-def _mean_sizes(network: Rows, genomes: Tensor, inputs: Nest, size: Size) -> tuple[Callable[[Tensor], Tensor], int]:
+def _mean_sizes(
+    network: SupportsRows, genomes: Tensor, inputs: Nest, size: ElementSize
+) -> tuple[Callable[[Tensor], Tensor], int]:
     """Return a function from an output to the mean over experiences of its gradient's size `[B, P]`, and K."""
     count = tf.nest.flatten(inputs)[0].shape[1]
-    gradients = _tapped_gradients if network.tapped else _copied_gradients
+    gradients = _sizes_by_products if network.has_per_example_gradients else _sizes_by_copies
     sizes, rows, outputs = gradients(network, genomes, inputs, count, size)
 
     def mean(k: Tensor) -> Tensor:
@@ -151,35 +157,39 @@ def _mean_sizes(network: Rows, genomes: Tensor, inputs: Nest, size: Size) -> tup
     return mean, outputs
 
 
-Sizes = Callable[[Tensor], Tensor]
+SizeSum = Callable[[Tensor], Tensor]
 """From a cotangent `[R, K]` to the sum over inputs of the gradients' sizes `[B, P]`."""
 
 
-def _tapped_gradients(network: Rows, genomes: Tensor, inputs: Nest, count: int, size: Size) -> tuple[Sizes, int, int]:
+def _sizes_by_products(
+    network: SupportsRows, genomes: Tensor, inputs: Nest, count: int, size: ElementSize
+) -> tuple[SizeSum, int, int]:
     with tf.GradientTape(persistent=True) as tape:
-        found, deltas, summed = network.rows_tapped(genomes, inputs, tape.watch)
+        found, deltas, summed = network.rows_and_deltas(genomes, inputs, tape.watch)
         outputs = found.shape[-1]
         rows = found.shape[1] // count
         totals = tf.reduce_sum(tf.reshape(found, [-1, rows, outputs]), axis=0)  # [R, K]: inputs don't mix
-    return lambda cotangent: summed(_pulled(tape, totals, deltas, cotangent), size), rows, outputs
+    return lambda cotangent: summed(_pull_back(tape, totals, deltas, cotangent), size), rows, outputs
 
 
-def _copied_gradients(network: Rows, genomes: Tensor, inputs: Nest, count: int, size: Size) -> tuple[Sizes, int, int]:
+def _sizes_by_copies(
+    network: SupportsRows, genomes: Tensor, inputs: Nest, count: int, size: ElementSize
+) -> tuple[SizeSum, int, int]:
     copies = tf.repeat(genomes, count, axis=0)  # [B * N, P]
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(copies)
-        totals = tf.reduce_sum(network.rows_each(copies, inputs), axis=0)  # [R, K]: copies don't mix
+        totals = tf.reduce_sum(network.rows_per_example(copies, inputs), axis=0)  # [R, K]: copies don't mix
     rows, outputs = totals.shape
 
     def sizes(cotangent: Tensor) -> Tensor:
-        gradients = size(_pulled(tape, totals, copies, cotangent))
+        gradients = size(_pull_back(tape, totals, copies, cotangent))
         return tf.reduce_sum(tf.reshape(gradients, [-1, count, genomes.shape[-1]]), axis=1)
 
     return sizes, rows, outputs
 
 
-@either_rank
-def hessian_product(network: Rows, genomes: Tensor, inputs: Nest, direction: Tensor) -> Tensor:
+@accepts_single_genome
+def hessian_vector_product(network: SupportsRows, genomes: Tensor, inputs: Nest, direction: Tensor) -> Tensor:
     """Return `H v` `[B, P]`, the divergence's Hessian at no perturbation times a direction `[B, P]`.
 
     The inner tape gives `J^T r`, which is linear in `r`: its derivative along `v`, by the outer tape, is `J v`.
@@ -190,18 +200,18 @@ def hessian_product(network: Rows, genomes: Tensor, inputs: Nest, direction: Ten
             rows = network.rows(genomes, inputs)  # [B, I, K]
         cotangent = tf.zeros_like(rows)
         outer.watch(cotangent)
-        pulled = _pulled(inner, rows, genomes, cotangent)
+        pulled = _pull_back(inner, rows, genomes, cotangent)
     pushed = outer.gradient(pulled, cotangent, output_gradients=direction, unconnected_gradients="zero")
     experiences = tf.cast(tf.shape(rows)[-2], rows.dtype)
-    return _pulled(inner, rows, genomes, 2.0 / experiences * pushed)
+    return _pull_back(inner, rows, genomes, 2.0 / experiences * pushed)
 
 
-def second_order_sensitivity(network: Rows, genomes: Tensor, inputs: Nest, direction: Tensor) -> Tensor:
+def second_order_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest, direction: Tensor) -> Tensor:
     """Return SM-G-SO's sensitivity `[B, P]` along a direction `[B, P]`, used as it is given."""
-    return tf.sqrt(tf.abs(hessian_product(network, genomes, inputs, direction)))
+    return tf.sqrt(tf.abs(hessian_vector_product(network, genomes, inputs, direction)))
 
 
-def _pulled(tape: tf.GradientTape, target: Tensor, source: Nest, cotangent: Tensor) -> Nest:
+def _pull_back(tape: tf.GradientTape, target: Tensor, source: Nest, cotangent: Tensor) -> Nest:
     cotangent = tf.cast(cotangent, target.dtype)
     return tape.gradient(target, source, output_gradients=cotangent, unconnected_gradients="zero")
 
@@ -219,8 +229,10 @@ def _sum_over(count: int, term: Callable[[Tensor], Tensor]) -> Tensor:
     return total
 
 
-@either_rank
-def probed_rms(network: Rows, genomes: Tensor, inputs: Nest, seed: Tensor, *, probes: int) -> Tensor:
+@accepts_single_genome
+def estimate_rms_sensitivity(
+    network: SupportsRows, genomes: Tensor, inputs: Nest, seed: Tensor, *, probes: int
+) -> Tensor:
     """Estimate SM-G-RMS's sensitivity `[B, P]`, with a sign for every output of every experience.
 
     Args:
@@ -230,16 +242,18 @@ def probed_rms(network: Rows, genomes: Tensor, inputs: Nest, seed: Tensor, *, pr
         seed: `[B, 2]`; one genome's estimate depends on its own alone.
         probes: how many backward passes.
     """
-    return _probed(network, genomes, inputs, seed, probes, each=True)
+    return _estimate(network, genomes, inputs, seed, probes, each=True)
 
 
-@either_rank
-def probed_sum(network: Rows, genomes: Tensor, inputs: Nest, seed: Tensor, *, probes: int) -> Tensor:
+@accepts_single_genome
+def estimate_sum_sensitivity(
+    network: SupportsRows, genomes: Tensor, inputs: Nest, seed: Tensor, *, probes: int
+) -> Tensor:
     """Estimate SM-G-SUM's sensitivity `[B, P]`, with a sign for every output; arguments as for `probed_rms`."""
-    return _probed(network, genomes, inputs, seed, probes, each=False)
+    return _estimate(network, genomes, inputs, seed, probes, each=False)
 
 
-def _probed(network: Rows, genomes: Tensor, inputs: Nest, seed: Tensor, probes: int, *, each: bool) -> Tensor:
+def _estimate(network: SupportsRows, genomes: Tensor, inputs: Nest, seed: Tensor, probes: int, *, each: bool) -> Tensor:
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(genomes)
         rows = network.rows(genomes, inputs)  # [B, I, K]
@@ -247,7 +261,7 @@ def _probed(network: Rows, genomes: Tensor, inputs: Nest, seed: Tensor, probes: 
     places = experiences if each else 1
 
     def squared(probe: Tensor) -> Tensor:
-        signs = _signs(fold(seed, probe), places * outputs, rows.dtype)
+        signs = _draw_signs(fold_in(seed, probe), places * outputs, rows.dtype)
         shaped = tf.reshape(signs, [lanes or tf.shape(rows)[0], places, outputs])
         cotangent = tf.broadcast_to(shaped, tf.shape(rows))
         found = tape.gradient(
@@ -265,7 +279,7 @@ def _probed(network: Rows, genomes: Tensor, inputs: Nest, seed: Tensor, probes: 
     return tf.sqrt(total / (probes * places))
 
 
-def _signs(seed: Tensor, size: int, dtype: tf.DType) -> Tensor:
+def _draw_signs(seed: Tensor, size: int, dtype: tf.DType) -> Tensor:
     """Draw `[..., size]` numbers that are 1 or -1."""
     topmost = tf.bitwise.right_shift(random_bits(seed, size), tf.constant(31, tf.uint32))
     return 1.0 - 2.0 * tf.cast(tf.cast(topmost, tf.int32), dtype)

@@ -15,7 +15,7 @@ from tfsm.models.network import Network
 Shape = tuple[int | None, ...]
 
 
-def check_fits(model: keras.Model, own: keras.Model, domain: str) -> None:
+def check_compatible(model: keras.Model, own: keras.Model, domain: str) -> None:
     """Refuse a model that takes or gives other shapes than the domain's own network does.
 
     Args:
@@ -32,13 +32,14 @@ def check_fits(model: keras.Model, own: keras.Model, domain: str) -> None:
         except Exception as error:
             reason = shorten(str(error).strip().rpartition("\n")[2], 200, placeholder=" ...")
             raise TfsmError(
-                f"the model does not fit the domain {domain!r}: it cannot take inputs {_told(wanted[0])} ({reason})"
+                f"the model does not fit the domain {domain!r}: it cannot take inputs "
+                f"{_format_shapes(wanted[0])} ({reason})"
             ) from error
     for what, given, expected in zip(("inputs", "outputs"), found, wanted, strict=True):
-        if not _alike(given, expected):
+        if not _shapes_match(given, expected):
             raise TfsmError(
-                f"the model does not fit the domain {domain!r}: its {what} are {_told(given)}, "
-                f"the domain's are {_told(expected)}"
+                f"the model does not fit the domain {domain!r}: its {what} are {_format_shapes(given)}, "
+                f"the domain's are {_format_shapes(expected)}"
             )
 
 
@@ -69,7 +70,7 @@ class _Shape:
         return "(" + ", ".join("N" if i == 0 else "any" if d is None else str(d) for i, d in enumerate(self.dims)) + ")"
 
 
-def _alike(given: Any, expected: Any) -> bool:
+def _shapes_match(given: Any, expected: Any) -> bool:
     first, second = keras.tree.flatten(given), keras.tree.flatten(expected)
     named = isinstance(given, dict) and isinstance(expected, dict)
     if len(first) != len(second) or (named and set(given) != set(expected)):
@@ -77,7 +78,7 @@ def _alike(given: Any, expected: Any) -> bool:
     return all(a.admits(b) for a, b in zip(first, second, strict=True))
 
 
-def _told(shapes: Any) -> str:
+def _format_shapes(shapes: Any) -> str:
     if isinstance(shapes, dict):
         return ", ".join(f"{name}: {shape}" for name, shape in shapes.items())
     return ", ".join(map(str, keras.tree.flatten(shapes)))
@@ -92,12 +93,12 @@ def check_differentiable(network: Network, genomes: Tensor, inputs: Nest) -> Non
         inputs: `[B, N, ...]` or `[1, N, ...]`.
     """
     rows, gradient = _gradient(network, genomes, inputs)
-    if _any(gradient):
+    if _is_nonzero(gradient):
         return
     nudged = genomes + 0.1 * tf.random.stateless_normal(genomes.shape, [0, 0], dtype=genomes.dtype)
     moved, gradient = _gradient(network, nudged, inputs)
     # Zero in one place may be bad luck, such as units that never fire; zero in a second one too is a staircase.
-    if gradient is None or (bool(tf.reduce_any(moved != rows)) and not _any(gradient)):
+    if gradient is None or (bool(tf.reduce_any(moved != rows)) and not _is_nonzero(gradient)):
         raise TfsmError(_message(network, "no gradient flows from its outputs to its weights"))
 
 
@@ -113,7 +114,7 @@ def _gradient(network: Network, genomes: Tensor, inputs: Nest) -> tuple[Tensor, 
         raise TfsmError(_message(network, f"an operation has no gradient ({error})")) from None
 
 
-def _any(gradient: Tensor | None) -> bool:
+def _is_nonzero(gradient: Tensor | None) -> bool:
     return gradient is not None and bool(tf.reduce_any(gradient != 0))
 
 

@@ -115,18 +115,18 @@ def unflatten(model: keras.Model, genome: np.ndarray) -> keras.Model:
         raise TfsmError(
             f"a genome of {model.name!r} is a vector of {layout.size:,} numbers, got an array of shape {vector.shape}"
         )
-    child = copied(model)
+    child = copy_model(model)
     for variable, slot in zip(child.trainable_variables, layout.slots, strict=True):
         variable.assign(vector[slot.offset : slot.offset + slot.size].reshape(slot.shape))
     return child
 
 
-def copied(model: keras.Model) -> keras.Model:
+def copy_model(model: keras.Model) -> keras.Model:
     """Return a model like this one that shares nothing with it."""
     # Keras draws default seeds from Python's own generator, which is not ours to turn.
     state = random.getstate()
     try:
-        twin = keras.models.clone_model(model) if _is_plain(model) else _deep_copied(model)
+        twin = keras.models.clone_model(model) if _is_plain(model) else _deep_copy(model)
     finally:
         random.setstate(state)
     # Cloning builds from configurations, and neither a variable's value nor its `trainable` switch is part of one.
@@ -143,7 +143,7 @@ def _is_plain(model: keras.Model) -> bool:
     return type(model) is keras.Sequential or type(model).__name__ == "Functional"
 
 
-def _deep_copied(model: keras.Model) -> keras.Model:
+def _deep_copy(model: keras.Model) -> keras.Model:
     classes = {type(layer).__name__: type(layer) for layer in model._flatten_layers()}
     try:
         with keras.saving.custom_object_scope(classes):
@@ -181,7 +181,7 @@ class Section:
         return np.concatenate([genomes[..., start:stop] for start, stop in self.places], axis=-1)
 
 
-def sections(model: keras.Model) -> tuple[Section, ...]:
+def find_sections(model: keras.Model) -> tuple[Section, ...]:
     """Return the layers that have trainable weights, in the order of the genome.
 
     A layer of a model within the model, wrapped or not, counts by itself; one within another layer (a cell, a wrapped

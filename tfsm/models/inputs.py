@@ -14,18 +14,18 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Tensor
-from tfsm.models.names import reason
-from tfsm.models.safe_loading import MOST_BYTES, read_header
+from tfsm.models.names import summarize_error
+from tfsm.models.safe_loading import MAX_BYTES, read_header
 
 
-def as_inputs(model: keras.Model, experience: Any) -> list[Tensor]:
+def prepare_inputs(model: keras.Model, experience: Any) -> list[Tensor]:
     """Return the experience as tensors `[N, ...]` in the model's order of inputs.
 
     Args:
         model: a built model.
         experience: an array `[N, ...]`, or for a model of several inputs a list, tuple or dict of them.
     """
-    wanted = _wanted(model)
+    wanted = _input_specs(model)
     arrays = _arrays(experience, [name for name, _, _ in wanted])
     if wanted and len(arrays) != len(wanted):
         raise TfsmError(f"the model takes {len(wanted)} inputs, the experience has {len(arrays)}")
@@ -35,11 +35,11 @@ def as_inputs(model: keras.Model, experience: Any) -> list[Tensor]:
     tensors = []
     for i, array in enumerate(arrays):
         name, shape, dtype = wanted[i] if wanted else ("", None, "float32")
-        tensors.append(_checked(array, name, shape, dtype))
+        tensors.append(_check_input(array, name, shape, dtype))
     return tensors
 
 
-def _wanted(model: keras.Model) -> list[tuple[str, tuple[int | None, ...] | None, str]]:
+def _input_specs(model: keras.Model) -> list[tuple[str, tuple[int | None, ...] | None, str]]:
     inputs = getattr(model, "inputs", None)
     if not inputs:  # a subclassed model
         return []
@@ -76,7 +76,7 @@ def _text_hint(array: np.ndarray) -> str:
     )
 
 
-def _checked(array: np.ndarray, name: str, shape: tuple[int | None, ...] | None, dtype: str) -> Tensor:
+def _check_input(array: np.ndarray, name: str, shape: tuple[int | None, ...] | None, dtype: str) -> Tensor:
     if array.shape[0] == 0:
         raise TfsmError("the experience is empty: give at least one input that the network saw")
     if shape is not None:
@@ -117,13 +117,13 @@ def read_experience(path: str | Path) -> Any:
             return np.load(file, allow_pickle=False)
         _check_archive(file)
         with np.load(file, allow_pickle=False) as arrays:
-            return _arranged({name: arrays[name] for name in arrays.files})
+            return _arrange({name: arrays[name] for name in arrays.files})
     except FileNotFoundError:
         raise TfsmError(f"{file}: no such file") from None
     except TfsmError:
         raise
     except Exception as error:  # what a broken file makes NumPy, zipfile and zlib raise is of many kinds
-        raise TfsmError(f"{file}: cannot be read: {reason(error)}") from None
+        raise TfsmError(f"{file}: cannot be read: {summarize_error(error)}") from None
 
 
 def _check(stream: IO[bytes], name: str, held: int) -> int:
@@ -132,9 +132,9 @@ def _check(stream: IO[bytes], name: str, held: int) -> int:
     if header.dtype.kind not in "biuf":
         pickled = ": they are pickled, and unpickling runs any code that the file names" * header.dtype.hasobject
         raise TfsmError(f"{name}: the experience must be numbers, got an array of {header.dtype}{pickled}")
-    if header.nbytes > MOST_BYTES:
+    if header.nbytes > MAX_BYTES:
         raise TfsmError(
-            f"{name}: an array of shape {header.shape} takes {header.nbytes:,} bytes, and {MOST_BYTES:,} are the "
+            f"{name}: an array of shape {header.shape} takes {header.nbytes:,} bytes, and {MAX_BYTES:,} are the "
             "most: give fewer inputs"
         )
     if header.nbytes > held:
@@ -148,11 +148,11 @@ def _check_archive(file: Path) -> None:
         for member in archive.infolist():
             with archive.open(member) as stream:
                 total += _check(stream, f"{file}: {member.filename}", member.file_size)
-    if total > MOST_BYTES:
-        raise TfsmError(f"{file}: takes {total:,} bytes, and {MOST_BYTES:,} are the most: give fewer inputs")
+    if total > MAX_BYTES:
+        raise TfsmError(f"{file}: takes {total:,} bytes, and {MAX_BYTES:,} are the most: give fewer inputs")
 
 
-def _arranged(arrays: dict[str, np.ndarray]) -> Any:
+def _arrange(arrays: dict[str, np.ndarray]) -> Any:
     numbers = {name: UNNAMED.fullmatch(name) for name in arrays}
     if len(arrays) == 1:  # the name does not matter
         return next(iter(arrays.values()))

@@ -14,7 +14,7 @@ from keras import ops
 
 from tfsm.errors import TfsmError, suggestion
 from tfsm.models.genome import check_model
-from tfsm.models.names import check_kind, is_builder, reason
+from tfsm.models.names import check_model_file, is_builder, summarize_error
 from tfsm.models.safe_loading import check_config, check_size, read_archive
 
 
@@ -26,36 +26,36 @@ def load_model(path: str | Path, *, trust: bool = False) -> keras.Model:
         trust: load it whatever is in it, a legacy `.h5` file too: code in it is run.
     """
     file = Path(path)
-    check_kind(file, trust)
+    check_model_file(file, trust)
     try:
         if not trust:
             config = read_archive(file)
             check_config(config)
-            _measure(config)
-        model = _loaded(file, trust)
+            _check_memory(config)
+        model = _load(file, trust)
     except TfsmError as error:
         raise TfsmError(f"{file}: {error}") from error.__cause__
     check_model(model)
     return model
 
 
-def _measure(config: dict[str, Any]) -> None:
+def _check_memory(config: dict[str, Any]) -> None:
     try:
         check_size(config | {"compile_config": None})
     except TfsmError:
         raise
     except Exception as error:
-        raise TfsmError(f"cannot load the model: {reason(error)}") from error
+        raise TfsmError(f"cannot load the model: {summarize_error(error)}") from error
 
 
-def _loaded(file: Path, trust: bool) -> keras.Model:
+def _load(file: Path, trust: bool) -> keras.Model:
     try:
         return keras.models.load_model(file, compile=False, safe_mode=not trust)
     except Exception as error:
-        raise TfsmError(f"cannot load the model: {reason(error)}") from error
+        raise TfsmError(f"cannot load the model: {summarize_error(error)}") from error
 
 
-def named_model(name: str, *, trust: bool = False) -> keras.Model:
+def load_or_build_model(name: str, *, trust: bool = False) -> keras.Model:
     """Load a model file, or build a model.
 
     Args:
@@ -64,7 +64,7 @@ def named_model(name: str, *, trust: bool = False) -> keras.Model:
     """
     if not is_builder(name):
         return load_model(name, trust=trust)
-    build = _builder(name)
+    build = _find_builder(name)
     try:
         model = build()
     except Exception as error:
@@ -76,7 +76,7 @@ def named_model(name: str, *, trust: bool = False) -> keras.Model:
     return model
 
 
-def described(name: str) -> str:
+def describe_model(name: str) -> str:
     """Say which model this is, so that it can be told later whether it is still the same."""
     if is_builder(name):
         return name
@@ -84,7 +84,7 @@ def described(name: str) -> str:
         return f"{name}, sha256 {hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-def _builder(name: str) -> Callable[[], Any]:
+def _find_builder(name: str) -> Callable[[], Any]:
     module_name, _, path = name.partition(":")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it

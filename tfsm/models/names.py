@@ -50,7 +50,7 @@ def _pattern(text: str, whole: str) -> Pattern:
     return Pattern(name, share)
 
 
-def shares_by_layer(
+def assign_shares(
     patterns: Sequence[Pattern], layers: Mapping[str, str], heads: Collection[str] = ()
 ) -> tuple[float, ...]:
     """Return the share of each layer: that of the last pattern which it matches, 0 where there is none.
@@ -84,27 +84,27 @@ def _names(name: str, path: str) -> list[str]:
     return [name, parts[-1], *("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))]
 
 
-WAY_OUT: Final = "If you trust whoever made the file, give --trust-model (in Python trust=True)"
+TRUST_HINT: Final = "If you trust whoever made the file, give --trust-model (in Python trust=True)"
 
 
 class RefusedError(TfsmError):
     """Something in a model file that could do harm."""
 
-    def __init__(self, found: str, why: str, way_out: str = WAY_OUT) -> None:
+    def __init__(self, found: str, why: str, way_out: str = TRUST_HINT) -> None:
         super().__init__(f"refused: {found}: {why}. {way_out}")
 
 
-def shown(text: object) -> str:
+def quote(text: object) -> str:
     r"""Quote something from the file, which may be long, and may hold what a terminal would obey.
 
-    >>> shown("a" * 100)[-10:], shown("red" + chr(27))
+    >>> quote("a" * 100)[-10:], quote("red" + chr(27))
     ("aaaaaa...'", "'red\\x1b'")
     """
     words = str(text)
     return ascii(words if len(words) <= 60 else f"{words[:57]}...")
 
 
-def reason(error: BaseException, width: int = 500) -> str:
+def summarize_error(error: BaseException, width: int = 500) -> str:
     """Return another library's message as one line; it may quote the file, and so what a terminal would obey."""
     words = shorten(str(error) or type(error).__name__, width, placeholder=" ...")
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
@@ -113,7 +113,7 @@ def reason(error: BaseException, width: int = 500) -> str:
 LEGACY: Final = (".h5", ".hdf5")
 
 
-def check_kind(file: Path, trust: bool) -> None:
+def check_model_file(file: Path, trust: bool) -> None:
     """Refuse what is not a `.keras` file, or a legacy one that is trusted.
 
     Args:
@@ -129,7 +129,7 @@ def check_kind(file: Path, trust: bool) -> None:
     if legacy and not trust:
         raise TfsmError(
             f"{file}: refused: a legacy HDF5 model: Keras loads it without its safe mode, so code in it would be run. "
-            f"Save it again as .keras where it was made. {WAY_OUT}"
+            f"Save it again as .keras where it was made. {TRUST_HINT}"
         )
     if not legacy and file.suffix != ".keras":
         raise TfsmError(f"{file}: expected a .keras file")
@@ -149,7 +149,7 @@ def is_builder(name: str) -> bool:
     return _BUILDER.fullmatch(name) is not None and not Path(name).exists()
 
 
-def check_name(name: str, *, trust: bool = False) -> None:
+def check_model_name(name: str, *, trust: bool = False) -> None:
     """Refuse what can be seen to be wrong before TensorFlow is imported."""
     if not is_builder(name):
-        check_kind(Path(name), trust)
+        check_model_file(Path(name), trust)

@@ -12,11 +12,11 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Nest, Tensor
-from tfsm.kernels.experience import dense
+from tfsm.kernels.experience import to_dense
 from tfsm.kernels.random import gaussian
-from tfsm.kernels.sensitivity import Summed, alone
-from tfsm.models.genome import Layout, Section, check_model, copied, flatten, sections, unflatten
-from tfsm.models.names import HEAD, parse_patterns, shares_by_layer
+from tfsm.kernels.sensitivity import SumOverExamples, add_batch_axis
+from tfsm.models.genome import Layout, Section, check_model, copy_model, find_sections, flatten, unflatten
+from tfsm.models.names import HEAD, assign_shares, parse_patterns
 from tfsm.models.per_example_gradients import PerExampleGradients
 from tfsm.models.program import Program
 from tfsm.models.stepper import Stepper
@@ -55,7 +55,7 @@ class Network:
         return self.layout.dtype
 
     @property
-    def answers(self) -> int | None:
+    def output_size(self) -> int | None:
         """How many numbers the model answers to one input; None where that is not known before it runs."""
         if not getattr(self.model, "outputs", None):
             return None
@@ -69,9 +69,9 @@ class Network:
 
     def noise(self, seed: Tensor) -> Tensor:
         """Draw a mutation's noise `[..., P]` from seeds `[..., 2]`: standard normal, times each weight's share."""
-        return self.shared(gaussian(seed, self.size, self.dtype))
+        return self.scale_by_share(gaussian(seed, self.size, self.dtype))
 
-    def shared(self, change: Tensor) -> Tensor:
+    def scale_by_share(self, change: Tensor) -> Tensor:
         """Return a change `[..., P]` of the weights, times each weight's share of the intensity."""
         return change if self._shares is None else change * tf.constant(self._shares, self.dtype)
 
@@ -112,10 +112,10 @@ class Network:
         One genome `[P]` with inputs `[N, ...]` gives `[I, K]`.
         """
         if genomes.shape.rank == 1:
-            return self.rows(genomes[None], alone(inputs))[0]
-        return self.bound(genomes)(inputs)
+            return self.rows(genomes[None], add_batch_axis(inputs))[0]
+        return self.bind(genomes)(inputs)
 
-    def bound(self, genomes: Tensor) -> Callable[[Nest], Tensor]:
+    def bind(self, genomes: Tensor) -> Callable[[Nest], Tensor]:
         """Return `rows` for these genomes `[B, P]` as a function of the inputs alone, to be called again and again.
 
         Genomes are cut into weights here and now. In the body of a loop that would be done in every round, and for a
@@ -131,13 +131,13 @@ class Network:
         return rows
 
     def stepper(
-        self, genomes: Tensor, table: Tensor | None = None, seen: tf.TensorSpec | None = None, least: int = 1
+        self, genomes: Tensor, table: Tensor | None = None, observation: tf.TensorSpec | None = None, min_lanes: int = 1
     ) -> Stepper:
         """Return what runs these genomes `[B, P]` of a recurrent network one step at a time; see `Stepper`."""
-        return Stepper(self, genomes, table, seen, least)
+        return Stepper(self, genomes, table, observation, min_lanes)
 
     @tf.autograph.experimental.do_not_convert
-    def rows_each(self, genomes: Tensor, inputs: Nest) -> Tensor:
+    def rows_per_example(self, genomes: Tensor, inputs: Nest) -> Tensor:
         """Return `[B * N, R, K]` for genomes `[B * N, P]`, the n-th of which sees the n-th of `[B, N, ...]` alone."""
         total = tf.shape(genomes)[0]
 
@@ -146,17 +146,17 @@ class Network:
             wide = tf.broadcast_to(x, tf.concat([[total // inputs_of_one], tf.shape(x)[1:]], axis=0))
             return tf.reshape(wide, [total, 1, *x.shape[2:]])
 
-        return self.rows(genomes, tf.nest.map_structure(unfold, dense(inputs)))
+        return self.rows(genomes, tf.nest.map_structure(unfold, to_dense(inputs)))
 
     @property
-    def tapped(self) -> bool:
-        """Whether `rows_tapped` can be had: every weight belongs to a layer that has per-experience gradients."""
-        return self.program.tapped
+    def has_per_example_gradients(self) -> bool:
+        """Whether `rows_and_deltas` can be had: every weight belongs to a layer that has per-experience gradients."""
+        return self.program.has_per_example_gradients
 
     @tf.autograph.experimental.do_not_convert
-    def rows_tapped(
+    def rows_and_deltas(
         self, genomes: Tensor, inputs: Nest, watch: Callable[[Tensor], None]
-    ) -> tuple[Tensor, list[Tensor], Summed]:
+    ) -> tuple[Tensor, list[Tensor], SumOverExamples]:
         """Return what per-experience gradients are made of.
 
         Args:
@@ -204,7 +204,7 @@ def _as_rows(outputs: list[Tensor], dtype: tf.DType, experiences: int | None) ->
     return flat[0] if len(flat) == 1 else tf.concat(flat, axis=-1)
 
 
-def network_of(model: keras.Model, layers: str | Iterable[str] = ()) -> Network:
+def build_network(model: keras.Model, layers: str | Iterable[str] = ()) -> Network:
     """Return a network whose genome is made of some layers' weights.
 
     Args:
@@ -214,14 +214,14 @@ def network_of(model: keras.Model, layers: str | Iterable[str] = ()) -> Network:
     patterns = parse_patterns(layers)
     if not patterns:
         return Network(model)
-    found = sections(model)
-    heads = _heads(model, found) if any(pattern.name == HEAD for pattern in patterns) else ()
-    shares = shares_by_layer(patterns, {section.name: section.path for section in found}, heads)
+    found = find_sections(model)
+    heads = _find_heads(model, found) if any(pattern.name == HEAD for pattern in patterns) else ()
+    shares = assign_shares(patterns, {section.name: section.path for section in found}, heads)
     of_weights = np.zeros(sum(section.size for section in found), np.float32)
     for section, share in zip(found, shares, strict=True):
         for start, stop in section.places:
             of_weights[start:stop] = share
-    twin, offset, kept = copied(model), 0, []
+    twin, offset, kept = copy_model(model), 0, []
     for variable in twin.trainable_variables:
         own = of_weights[offset : offset + int(np.prod(variable.shape))]
         offset += own.size
@@ -233,7 +233,7 @@ def network_of(model: keras.Model, layers: str | Iterable[str] = ()) -> Network:
     return Network(twin, origin=model, shares=None if (chosen == 1.0).all() else chosen)
 
 
-def _heads(model: keras.Model, found: tuple[Section, ...]) -> set[str]:
+def _find_heads(model: keras.Model, found: tuple[Section, ...]) -> set[str]:
     """Return the names of the layers after which no other weights come."""
     variables = {id(variable): variable for layer in _last_layers(model) for variable in layer.trainable_variables}
     if not variables:  # a subclassed model does not say what follows what

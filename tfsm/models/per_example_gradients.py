@@ -15,14 +15,14 @@ from typing import Any
 import tensorflow as tf
 
 from tfsm.interfaces import Tensor
-from tfsm.kernels.sensitivity import Size
+from tfsm.kernels.sensitivity import ElementSize
 
 CHUNK_BYTES = 2**28
 """The most that per-experience gradients of one variable may take at a time."""
 
 
 @dataclass(frozen=True)
-class Tap:
+class WeightUse:
     """A place where a variable enters: `delta` is a zero added to the product, there to be differentiated by."""
 
     variable: int
@@ -45,7 +45,7 @@ class PerExampleGradients:
 
     def __init__(self, watch: Callable[[Tensor], None], experiences: int, dtype: tf.DType) -> None:
         self._watch, self._experiences, self._dtype = watch, experiences, dtype
-        self._taps: list[Tap] = []
+        self._taps: list[WeightUse] = []
         self.deltas: list[Tensor] = []
 
     def delta(self, z: Tensor) -> tuple[Tensor, int]:
@@ -57,9 +57,9 @@ class PerExampleGradients:
 
     def record(self, variable: Any, inputs: Tensor | None, delta: int, part: int = 0) -> None:
         """Note that a variable multiplied these inputs, or as a bias was added, where this delta is."""
-        self._taps.append(Tap(id(variable), part, inputs, delta))
+        self._taps.append(WeightUse(id(variable), part, inputs, delta))
 
-    def summed(self, variables: Sequence[Any], gradients: Sequence[Tensor], size: Size) -> Tensor:
+    def summed(self, variables: Sequence[Any], gradients: Sequence[Tensor], size: ElementSize) -> Tensor:
         """Return the sum over experiences of the size of the gradient, as genomes `[B, P]`.
 
         Args:
@@ -68,7 +68,7 @@ class PerExampleGradients:
             size: of a gradient, element by element; that of a product must be the product of the sizes.
         """
         gradients = [tf.ensure_shape(g, delta.shape) for g, delta in zip(gradients, self.deltas, strict=True)]
-        uses: dict[int, dict[int, list[Tap]]] = defaultdict(lambda: defaultdict(list))
+        uses: dict[int, dict[int, list[WeightUse]]] = defaultdict(lambda: defaultdict(list))
         for tap in self._taps:
             uses[tap.variable][tap.part].append(tap)
         flat = []
@@ -78,7 +78,7 @@ class PerExampleGradients:
                 flat.append(tf.reshape(found, [found.shape[0] or tf.shape(found)[0], -1]))
         return tf.concat(flat, axis=-1)
 
-    def _summed(self, taps: list[Tap], gradients: Sequence[Tensor], size: Size) -> Tensor:
+    def _summed(self, taps: list[WeightUse], gradients: Sequence[Tensor], size: ElementSize) -> Tensor:
         d = self._joined([gradients[tap.delta] for tap in taps])  # [B, N, M, out]
         if taps[0].inputs is None:
             # A product with ones, not a sum: XLA adds up many places in an order that depends on the number of genomes.

@@ -11,14 +11,14 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Tensor
-from tfsm.kernels.experience import Frames
+from tfsm.kernels.experience import IndexedFrames
 from tfsm.models.per_example_gradients import PerExampleGradients
 from tfsm.models.rules import Rule, rule_for
-from tfsm.models.weights import Memory, Weights, accepts_training, call_folded
+from tfsm.models.weights import RecurrentStates, Weights, accepts_training, call_folded
 
 
 @dataclass(frozen=True)
-class Looked:
+class IndexedActivations:
     """`Frames` on their way through a network: entries that each genome has made of its own."""
 
     table: Tensor
@@ -27,7 +27,7 @@ class Looked:
     """`[B, N, T]`, or `[1, N, T]`."""
 
     @classmethod
-    def at(cls, frames: Frames) -> Looked:
+    def at(cls, frames: IndexedFrames) -> IndexedActivations:
         """Return frames as no layer has touched them."""
         return cls(frames.table[None], frames.index)
 
@@ -36,48 +36,50 @@ class Looked:
         """Return the shape of the sequences written out."""
         return self.index.shape.concatenate(self.table.shape[2:])
 
-    def dense(self, weights: Weights) -> Tensor:
+    def to_dense(self, weights: Weights) -> Tensor:
         """Write the sequences out, `[B, N, T, ...]`."""
         if self.table.shape[0] == 1:
             return tf.gather(self.table[0], self.index)
-        return tf.gather(self.table, weights.wide(self.index), batch_dims=1)
+        return tf.gather(self.table, weights.widen(self.index), batch_dims=1)
 
 
-def sees_one_time(operation: Any) -> bool:
+def is_time_distributed(operation: Any) -> bool:
     """Say whether a layer does the same at each time."""
     return type(operation) is keras.layers.TimeDistributed
 
 
-def at_each_time(layer: Any, weights: Weights, x: Tensor | Looked, inner: Callable[[Tensor], Tensor]) -> Any:
+def run_at_each_time(
+    layer: Any, weights: Weights, x: Tensor | IndexedActivations, inner: Callable[[Tensor], Tensor]
+) -> Any:
     """Run a layer at each time of x `[B, N, T, ...]` by `inner`, which runs it on examples `[B, N, ...]`."""
-    if isinstance(x, Looked):
-        known = None if weights.memory is None else weights.memory.tables.get(id(layer))
+    if isinstance(x, IndexedActivations):
+        known = None if weights.states is None else weights.states.tables.get(id(layer))
         table = inner(x.table) if known is None else known
-        if weights.memory is not None:
-            weights.memory.tables[id(layer)] = table
-        return Looked(table, x.index)
+        if weights.states is not None:
+            weights.states.tables[id(layer)] = table
+        return IndexedActivations(table, x.index)
     lanes, examples, times = (x.shape[i] if x.shape[i] is not None else tf.shape(x)[i] for i in range(3))
     found = inner(tf.reshape(x, [lanes, examples * times, *x.shape[3:]]))
     return tf.reshape(found, [found.shape[0] or tf.shape(found)[0], examples, times, *found.shape[2:]])
 
 
-def written_out(arguments: Any, weights: Weights) -> Any:
+def to_dense_arguments(arguments: Any, weights: Weights) -> Any:
     """Write out what is looked up, for layers that see more than one time."""
-    return tf.nest.map_structure(lambda x: x.dense(weights) if isinstance(x, Looked) else x, arguments)
+    return tf.nest.map_structure(lambda x: x.to_dense(weights) if isinstance(x, IndexedActivations) else x, arguments)
 
 
 @dataclass(frozen=True)
-class Path:
+class LayerPlan:
     """How one layer runs."""
 
-    layer: str
+    name: str
     kind: str
     """The layer's class."""
-    way: str
+    mode: str
     """`native` (a rule), `folded` (no genome of its own) or `mapped` (one genome after another, vectorised)."""
-    why: str = ""
+    reason: str = ""
     """What keeps a mapped layer from a faster way."""
-    tapped: bool = True
+    has_per_example_gradients: bool = True
     """Whether it has per-experience gradients without copies of its weights; True where it has no weights."""
 
 
@@ -90,21 +92,23 @@ class Program:
 
     def __init__(self, model: keras.Model) -> None:
         self.model = model
-        self.whole = _why_whole(model)
-        self.paths = (
-            tuple(_paths(model)) if not self.whole else (Path(model.name, _kind(model), "mapped", self.whole, False),)
+        self.whole_model_reason = _explain_whole(model)
+        self.layers = (
+            tuple(_plan_layers(model))
+            if not self.whole_model_reason
+            else (LayerPlan(model.name, _kind(model), "mapped", self.whole_model_reason, False),)
         )
-        _check_stateless(model, self.paths)
+        _check_stateless(model, self.layers)
 
     @property
     def native(self) -> bool:
         """Whether no layer has to be mapped."""
-        return all(path.way != "mapped" for path in self.paths)
+        return all(plan.mode != "mapped" for plan in self.layers)
 
     @property
-    def tapped(self) -> bool:
+    def has_per_example_gradients(self) -> bool:
         """Whether every layer has per-experience gradients without copies of its weights."""
-        return all(path.tapped for path in self.paths)
+        return all(plan.has_per_example_gradients for plan in self.layers)
 
     @property
     def convolutional(self) -> bool:
@@ -113,45 +117,49 @@ class Program:
 
     def uses(self, *kinds: str) -> bool:
         """Whether a layer of one of these classes takes part."""
-        return any(path.kind in kinds for path in self.paths)
+        return any(plan.kind in kinds for plan in self.layers)
 
-    def long_sequences(self) -> bool:
+    def has_long_sequences(self) -> bool:
         """Whether a recurrent layer's sequences are longer than XLA runs through well, or of unknown length."""
         for layer in self.model._flatten_layers():
             rule = rule_for(layer)
-            if rule is not None and rule.longest is not None:
-                times = _times(layer)
-                if times is None or times > rule.longest:
+            if rule is not None and rule.max_xla_steps is not None:
+                times = _sequence_length(layer)
+                if times is None or times > rule.max_xla_steps:
                     return True
         return False
 
     def run(
         self,
         values: Sequence[Tensor],
-        inputs: Sequence[Tensor | Frames],
+        inputs: Sequence[Tensor | IndexedFrames],
         taps: PerExampleGradients | None = None,
-        memory: Memory | None = None,
+        states: RecurrentStates | None = None,
     ) -> list[Tensor]:
         """Return the outputs `[B, N, ...]` of the variables' values `[B, ...]` and the inputs in the model's order."""
-        weights = Weights(self.model.trainable_variables, values, taps, memory, plain_graph=self.convolutional)
-        inputs = [self._looked(x, taps) if isinstance(x, Frames) else x for x in inputs]
-        if self.whole:
+        weights = Weights(self.model.trainable_variables, values, taps, states, plain_graph=self.convolutional)
+        inputs = [self._looked(x, taps) if isinstance(x, IndexedFrames) else x for x in inputs]
+        if self.whole_model_reason:
             structure = getattr(self.model, "input", None)
             packed = inputs[0] if len(inputs) == 1 else list(inputs)
             if isinstance(structure, (dict, tuple)):
                 packed = tf.nest.pack_sequence_as(structure, list(inputs))
-            result = _mapped(self.model, weights, (packed,), {})
+            result = _run_mapped(self.model, weights, (packed,), {})
         else:
             result = _run_model(self.model, weights, list(inputs))
-        return [weights.wide(output) for output in tf.nest.flatten(written_out(result, weights))]
+        return [weights.widen(output) for output in tf.nest.flatten(to_dense_arguments(result, weights))]
 
     def operations(self) -> list[Any]:
         """Return the layers and operations that run one after another, those of nested models among them."""
         return _operations(self.model)
 
-    def _looked(self, frames: Frames, taps: PerExampleGradients | None) -> Tensor | Looked:
+    def _looked(self, frames: IndexedFrames, taps: PerExampleGradients | None) -> Tensor | IndexedActivations:
         # An entry's gradient is that of all experiences which see it; taps want them apart.
-        return frames.dense() if self.whole or (taps is not None and frames.shape[1] != 1) else Looked.at(frames)
+        return (
+            frames.to_dense()
+            if self.whole_model_reason or (taps is not None and frames.shape[1] != 1)
+            else IndexedActivations.at(frames)
+        )
 
 
 def _run_model(model: keras.Model, weights: Weights, inputs: list[Tensor]) -> Any:
@@ -160,7 +168,7 @@ def _run_model(model: keras.Model, weights: Weights, inputs: list[Tensor]) -> An
         for layer in model.layers:
             x = _apply(layer, weights, (x,), {})
         return x
-    ready = [_shaped(x, wanted.shape) for x, wanted in zip(inputs, model.inputs, strict=True)]
+    ready = [_add_last_axis(x, wanted.shape) for x, wanted in zip(inputs, model.inputs, strict=True)]
     # Tensors that the graph itself holds, as in `x * tf.constant(...)`: they have no axis for the genomes.
     held = {id(leaf) for node in _nodes(model) for leaf in _arguments(node) if tf.is_tensor(leaf)}
     return model._run_through_graph(
@@ -172,28 +180,28 @@ def _apply(
     operation: Any, weights: Weights, args: tuple[Any, ...], kwargs: dict[str, Any], held: Container[int] = ()
 ) -> Any:
     if _is_graph(operation):
-        return _run_model(operation, weights, tf.nest.flatten((args, _given(kwargs))))
-    if sees_one_time(operation) and _plain(args, kwargs):
-        return at_each_time(operation, weights, args[0], lambda x: _apply(operation.layer, weights, (x,), {}))
-    args, kwargs = written_out((args, kwargs), weights)
-    way, _ = _way(operation)
+        return _run_model(operation, weights, tf.nest.flatten((args, _without_defaults(kwargs))))
+    if is_time_distributed(operation) and _has_one_input(args, kwargs):
+        return run_at_each_time(operation, weights, args[0], lambda x: _apply(operation.layer, weights, (x,), {}))
+    args, kwargs = to_dense_arguments((args, kwargs), weights)
+    way, _ = _choose_mode(operation)
     if way == "native":
         rule = rule_for(operation)
         assert rule is not None
-        if _plain(args, kwargs):
+        if _has_one_input(args, kwargs):
             return rule.run(operation, weights, args[0])
-        if _started(rule, args, kwargs):
+        if _has_initial_state(rule, args, kwargs):
             return rule.run(operation, weights, args[0], tuple(tf.nest.flatten(kwargs["initial_state"])))
     if way != "folded":
-        return _mapped(operation, weights, args, kwargs, held)
+        return _run_mapped(operation, weights, args, kwargs, held)
     if not isinstance(operation, keras.layers.Layer):
         return call_folded(operation, args, kwargs, held)
     if accepts_training(operation.call):
         kwargs = {**kwargs, "training": False}
-    return call_folded(_unchanged(operation), args, kwargs, held)
+    return call_folded(_freeze(operation), args, kwargs, held)
 
 
-def _unchanged(layer: Any) -> Callable[..., Any]:
+def _freeze(layer: Any) -> Callable[..., Any]:
     """Return a layer without weights as a function that leaves its variables (counters, seeds) as they are."""
     if not layer.non_trainable_variables:
         return layer
@@ -201,16 +209,16 @@ def _unchanged(layer: Any) -> Callable[..., Any]:
     return lambda *args, **kwargs: layer.stateless_call([], fixed, *args, **kwargs)[0]
 
 
-def _mapped(
+def _run_mapped(
     layer: Any, weights: Weights, args: tuple[Any, ...], kwargs: dict[str, Any], held: Container[int] = ()
 ) -> Any:
-    values = [weights.wide(weights.of(variable)) for variable in layer.trainable_variables]
+    values = [weights.widen(weights.of(variable)) for variable in layer.trainable_variables]
     fixed = [tf.convert_to_tensor(variable.value) for variable in layer.non_trainable_variables]
     if accepts_training(layer.call):
         kwargs = {**kwargs, "training": False}
     leaves = tf.nest.flatten((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if tf.is_tensor(leaf) and id(leaf) not in held]
-    wide = [weights.wide(leaves[i]) for i in places]
+    wide = [weights.widen(leaves[i]) for i in places]
     # How many examples a mask is for is lost where the number of genomes is not known; as many as of anything else.
     examples = next((x.shape[1] for x in wide if x.shape[1] is not None), None)
     wide = [tf.ensure_shape(x, [None, examples, *x.shape[2:]]) if x.dtype == tf.bool else x for x in wide]
@@ -229,17 +237,17 @@ def _mapped(
     return tf.nest.map_structure(lambda x: x[:-1], found) if unknown else found
 
 
-def _plain(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _has_one_input(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Say whether a call gives one tensor and nothing else, no mask or initial state, that a rule would overlook."""
-    return len(args) == 1 and not _given(kwargs)
+    return len(args) == 1 and not _without_defaults(kwargs)
 
 
-def _started(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _has_initial_state(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Say whether a call gives one tensor and the state to start from, to a rule that takes that."""
-    return rule.starts and len(args) == 1 and set(_given(kwargs)) == {"initial_state"}
+    return rule.accepts_initial_state and len(args) == 1 and set(_without_defaults(kwargs)) == {"initial_state"}
 
 
-def _given(kwargs: dict[str, Any]) -> dict[str, Any]:
+def _without_defaults(kwargs: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in kwargs.items() if name != "training" and value is not None}
 
 
@@ -252,14 +260,14 @@ def _arguments(node: Any) -> list[Any]:
     return tf.nest.flatten((node.arguments.args, node.arguments.kwargs))
 
 
-def _way_in(model: Any, operation: Any) -> tuple[str, str]:
-    way, why = _way(operation)
+def _choose_mode_in(model: Any, operation: Any) -> tuple[str, str]:
+    way, why = _choose_mode(operation)
     rule = rule_for(operation)
     if (
         way == "native"
         and rule is not None
         and not all(
-            _plain(call.args, call.kwargs) or _started(rule, call.args, call.kwargs)
+            _has_one_input(call.args, call.kwargs) or _has_initial_state(rule, call.args, call.kwargs)
             for call in _calls(model, operation)
         )
     ):
@@ -267,37 +275,37 @@ def _way_in(model: Any, operation: Any) -> tuple[str, str]:
     return way, why
 
 
-def _plainly_called(model: Any, operation: Any) -> bool:
-    return all(_plain(call.args, call.kwargs) for call in _calls(model, operation))
+def _always_has_one_input(model: Any, operation: Any) -> bool:
+    return all(_has_one_input(call.args, call.kwargs) for call in _calls(model, operation))
 
 
 def _calls(model: Any, operation: Any) -> list[Any]:
     return [node.arguments for node in _nodes(model) if node.operation is operation]
 
 
-def _way(operation: Any) -> tuple[str, str]:
+def _choose_mode(operation: Any) -> tuple[str, str]:
     rule = rule_for(operation)
     if not getattr(operation, "trainable_variables", None):
-        if getattr(operation, "stateful", False) and rule is not None and not rule.why_not(operation):
+        if getattr(operation, "stateful", False) and rule is not None and not rule.explain_unsupported(operation):
             return "native", ""  # called as it is, it would go on from its state, and keep another
-        if _draws(operation):
+        if _may_be_random(operation):
             return "mapped", "it may draw random numbers, which are to be the same for all genomes"
         return "folded", ""
     if rule is None:
         return "mapped", f"no rule for {_kind(operation)}"
-    why_not = rule.why_not(operation)
+    why_not = rule.explain_unsupported(operation)
     return ("mapped", why_not) if why_not else ("native", "")
 
 
-def _draws(operation: Any) -> bool:
+def _may_be_random(operation: Any) -> bool:
     """Say whether a layer may be random while it is measured; Keras' own are so in training only."""
     return bool(getattr(operation, "_seed_generators", None)) and not type(operation).__module__.startswith("keras.")
 
 
-def _tapped(operation: Any, way: str) -> bool:
+def _reports_gradients(operation: Any, way: str) -> bool:
     rule = rule_for(operation)
     return not getattr(operation, "trainable_variables", None) or (
-        way == "native" and rule is not None and rule.tells(operation)
+        way == "native" and rule is not None and rule.reports_gradients(operation)
     )
 
 
@@ -309,29 +317,29 @@ def _operations(model: Any) -> list[Any]:
     return found
 
 
-def _paths(model: Any) -> list[Path]:
-    found: list[Path] = []
+def _plan_layers(model: Any) -> list[LayerPlan]:
+    found: list[LayerPlan] = []
     for operation in model.layers if isinstance(model, keras.Sequential) else model.operations:
         if isinstance(operation, keras.layers.InputLayer):
             continue
         if _is_graph(operation):
-            found += _paths(operation)
-        elif sees_one_time(operation) and _plainly_called(model, operation):
-            found += _inner_paths(operation.layer)
+            found += _plan_layers(operation)
+        elif is_time_distributed(operation) and _always_has_one_input(model, operation):
+            found += _plan_inner(operation.layer)
         else:
-            way, why = _way_in(model, operation)
-            found.append(Path(operation.name, _kind(operation), way, why, _tapped(operation, way)))
+            way, why = _choose_mode_in(model, operation)
+            found.append(LayerPlan(operation.name, _kind(operation), way, why, _reports_gradients(operation, way)))
     return found
 
 
-def _inner_paths(layer: Any) -> list[Path]:
+def _plan_inner(layer: Any) -> list[LayerPlan]:
     if _is_graph(layer):
-        return _paths(layer)
-    way, why = _way(layer)
-    return [Path(layer.name, _kind(layer), way, why, _tapped(layer, way))]
+        return _plan_layers(layer)
+    way, why = _choose_mode(layer)
+    return [LayerPlan(layer.name, _kind(layer), way, why, _reports_gradients(layer, way))]
 
 
-def _why_whole(model: keras.Model) -> str:
+def _explain_whole(model: keras.Model) -> str:
     """Name what keeps a model from running layer by layer; empty where nothing does."""
     if not _is_graph(model):
         return "a subclassed model says what it does only when called"
@@ -341,12 +349,12 @@ def _why_whole(model: keras.Model) -> str:
     return ""
 
 
-def _check_stateless(model: keras.Model, paths: tuple[Path, ...]) -> None:
+def _check_stateless(model: keras.Model, plans: tuple[LayerPlan, ...]) -> None:
     """Refuse stateful layers that no rule runs: Keras would go on from a state, for one fixed number of examples."""
-    native = {path.layer for path in paths if path.way == "native"}
+    native = {plan.name for plan in plans if plan.mode == "native"}
     for layer in model._flatten_layers():
         if isinstance(layer, keras.layers.RNN) and layer.stateful and layer.name not in native:
-            why = next((path.why for path in paths if path.way == "mapped"), "it is part of another layer")
+            why = next((plan.reason for plan in plans if plan.mode == "mapped"), "it is part of another layer")
             raise TfsmError(
                 f"the layer {layer.name!r} is stateful, and cannot be run from the start of a sequence here ({why}). "
                 "Build the model with stateful=False, give it the same weights by set_weights(model.get_weights()), "
@@ -359,7 +367,7 @@ def _is_graph(operation: Any) -> bool:
     return type(operation) is keras.Sequential or type(operation).__name__ == "Functional"
 
 
-def _times(layer: Any) -> int | None:
+def _sequence_length(layer: Any) -> int | None:
     """Return how long a recurrent layer's sequences are; None where that is not known, as inside a wrapper."""
     try:
         times: int | None = layer.input.shape[1]
@@ -372,6 +380,6 @@ def _kind(operation: Any) -> str:
     return type(operation).__name__
 
 
-def _shaped(x: Tensor, wanted: tuple[int | None, ...]) -> Tensor:
+def _add_last_axis(x: Tensor, wanted: tuple[int | None, ...]) -> Tensor:
     # Keras adds the last axis of an input that lacks it; do as it does.
     return x[..., None] if x.shape.rank == len(wanted) and wanted[-1] == 1 else x

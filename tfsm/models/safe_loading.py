@@ -23,24 +23,24 @@ import h5py
 import numpy as np
 
 from tfsm.errors import TfsmError
-from tfsm.models.names import RefusedError, reason, shown
+from tfsm.models.names import RefusedError, quote, summarize_error
 
-MOST_BYTES: Final = 2**31
+MAX_BYTES: Final = 2**31
 """Of an archive unpacked, of all weights, and of an experience."""
-MOST_GROWTH: Final = 100
+MAX_GROWTH: Final = 100
 """How many times larger data may be than what is stored of them; Keras does not compress at all."""
-SMALL: Final = 2**24
+ALWAYS_ALLOWED_BYTES: Final = 2**24
 """Bytes that may grow as they like."""
-MOST_MEMBERS: Final = 10_000
-MOST_CONFIG: Final = 2**26
+MAX_MEMBERS: Final = 10_000
+MAX_CONFIG_BYTES: Final = 2**26
 """Bytes of a configuration."""
-MOST_DEPTH: Final = 200
+MAX_DEPTH: Final = 200
 """How deep a configuration may be nested."""
 
 
 def is_bomb(size: int, stored: int) -> bool:
     """Say whether data grow more than honest ones do."""
-    return size > max(SMALL, MOST_GROWTH * stored)
+    return size > max(ALWAYS_ALLOWED_BYTES, MAX_GROWTH * stored)
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ def read_header(stream: IO[bytes], name: str) -> Header:
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(stream)
     except Exception as error:  # a header is a Python expression: what is wrong with one is of many kinds
-        raise TfsmError(f"{name}: not an array as NumPy writes it ({reason(error)})") from None
+        raise TfsmError(f"{name}: not an array as NumPy writes it ({summarize_error(error)})") from None
     if any(length < 0 for length in shape):
         raise TfsmError(f"{name}: not an array as NumPy writes it (shape {shape})")
     return Header(shape, dtype)
 
 
-def check_numbers(header: Header, name: str) -> None:
+def check_not_pickled(header: Header, name: str) -> None:
     """Refuse an array of Python objects."""
     if header.dtype.hasobject:
         raise RefusedError(f"{name} of Python objects", "they are pickled, and unpickling runs any code the file names")
@@ -80,12 +80,12 @@ def check_arrays(stream: IO[bytes], name: str) -> None:
     with zipfile.ZipFile(stream) as archive:
         members = archive.infolist()
         total = sum(member.file_size for member in members)
-        if total > MOST_BYTES:
-            raise RefusedError(f"{name} of {total:,} bytes unpacked", f"above {MOST_BYTES:,} it could take all memory")
+        if total > MAX_BYTES:
+            raise RefusedError(f"{name} of {total:,} bytes unpacked", f"above {MAX_BYTES:,} it could take all memory")
         for member in members:
             with archive.open(member) as inner:
                 header = read_header(inner, f"{name}: {member.filename}")
-            check_numbers(header, name)
+            check_not_pickled(header, name)
             if header.nbytes > member.file_size:
                 raise RefusedError(f"{name} with a shape of {header.shape}", "it claims more than the file holds")
 
@@ -96,14 +96,14 @@ def check_size(config: dict[str, Any]) -> None:
     Args:
         config: one that `check_config` has found harmless, for parts of it are run here.
     """
-    total = variables_of(config)
-    if total > MOST_BYTES:
+    total = measure_weights(config)
+    if total > MAX_BYTES:
         raise RefusedError(
-            f"a model of {total:,} bytes of weights", f"above {MOST_BYTES:,} making it could take all memory"
+            f"a model of {total:,} bytes of weights", f"above {MAX_BYTES:,} making it could take all memory"
         )
 
 
-def variables_of(config: dict[str, Any]) -> int:
+def measure_weights(config: dict[str, Any]) -> int:
     """Return how many bytes the variables of a model take."""
     import keras
     import tensorflow as tf
@@ -139,10 +139,10 @@ def check_weights(stream: IO[bytes], name: str) -> None:
         raise
     except Exception as error:  # what a broken file makes h5py raise is of many kinds
         raise TfsmError(
-            f"cannot load the model: {name} are not an HDF5 file that can be read ({reason(error)})"
+            f"cannot load the model: {name} are not an HDF5 file that can be read ({summarize_error(error)})"
         ) from None
-    if total > MOST_BYTES:
-        raise RefusedError(f"{name} of {total:,} bytes", f"above {MOST_BYTES:,} they could take all memory")
+    if total > MAX_BYTES:
+        raise RefusedError(f"{name} of {total:,} bytes", f"above {MAX_BYTES:,} they could take all memory")
 
 
 def _check_group(root: h5py.Group, name: str) -> int:
@@ -155,7 +155,7 @@ def _check_group(root: h5py.Group, name: str) -> int:
             # Asked for the link itself, h5py does not follow it.
             link = group.get(key, getlink=True)
             if not isinstance(link, h5py.HardLink):
-                raise RefusedError(f"{name}: {type(link).__name__} at {shown(place)}", f"a link; {OTHER_FILES}")
+                raise RefusedError(f"{name}: {type(link).__name__} at {quote(place)}", f"a link; {OTHER_FILES}")
             child = group[key]
             address = h5py.h5o.get_info(child.id).addr
             if address in seen:
@@ -164,13 +164,13 @@ def _check_group(root: h5py.Group, name: str) -> int:
             if isinstance(child, h5py.Group):
                 groups.append(child)
             elif isinstance(child, h5py.Dataset):
-                total += _check_data(child, f"{name}: data at {shown(place)}")
+                total += _check_data(child, f"{name}: data at {quote(place)}")
     return total
 
 
 def _check_data(data: h5py.Dataset, name: str) -> int:
     if data.external:
-        raise RefusedError(f"{name} stored in {shown(data.external[0][0])}", f"an external file; {OTHER_FILES}")
+        raise RefusedError(f"{name} stored in {quote(data.external[0][0])}", f"an external file; {OTHER_FILES}")
     if data.is_virtual:
         raise RefusedError(f"{name}, a virtual dataset", f"it is made of other files; {OTHER_FILES}")
     if data.shape is None:
@@ -179,7 +179,7 @@ def _check_data(data: h5py.Dataset, name: str) -> int:
         raise RefusedError(f"{name} of type {data.dtype}", "weights are numbers, and nothing else is safe to read")
     size = math.prod(data.shape) * data.dtype.itemsize
     stored = data.id.get_storage_size()
-    if size > MOST_BYTES or is_bomb(size, stored):
+    if size > MAX_BYTES or is_bomb(size, stored):
         raise RefusedError(
             f"{name} of shape {data.shape}, {size:,} bytes of which {stored:,} are stored",
             "a shape bomb; reading it could take all memory",
@@ -188,7 +188,7 @@ def _check_data(data: h5py.Dataset, name: str) -> int:
 
 
 CONFIG: Final = "config.json"
-IN_MEMORY: Final = 2**27
+MAX_BYTES_IN_MEMORY: Final = 2**27
 """Bytes of a member that may be copied into memory to look at it."""
 PICKLES: Final = (".pkl", ".pickle", ".joblib", ".dill", ".pt", ".pth")
 TOO_LARGE: Final = "unpacking it could take all memory"
@@ -210,33 +210,33 @@ def read_archive(file: Path) -> dict[str, Any]:
         raise
     except Exception as error:  # what a broken archive makes zipfile raise is of many kinds
         raise TfsmError(
-            f"cannot load the model: not a .keras archive as Keras 3 writes it ({reason(error)})"
+            f"cannot load the model: not a .keras archive as Keras 3 writes it ({summarize_error(error)})"
         ) from error
 
 
 def _check_members(members: list[zipfile.ZipInfo]) -> None:
-    if len(members) > MOST_MEMBERS:
-        raise RefusedError(f"an archive of {len(members):,} members", f"more than {MOST_MEMBERS:,} are no model")
+    if len(members) > MAX_MEMBERS:
+        raise RefusedError(f"an archive of {len(members):,} members", f"more than {MAX_MEMBERS:,} are no model")
     names = Counter(member.filename for member in members)
     for member in members:
         name = member.filename
-        if leaves_its_folder(name):
-            raise RefusedError(f"the member {shown(name)}", "it would be written outside of the folder it belongs to")
+        if escapes_folder(name):
+            raise RefusedError(f"the member {quote(name)}", "it would be written outside of the folder it belongs to")
         if stat.S_ISLNK(member.external_attr >> 16):
-            raise RefusedError(f"the member {shown(name)}", "a symbolic link can lead to any file of this machine")
+            raise RefusedError(f"the member {quote(name)}", "a symbolic link can lead to any file of this machine")
         if names[name] > 1:
-            raise RefusedError(f"two members named {shown(name)}", "what is checked may not be what is loaded")
+            raise RefusedError(f"two members named {quote(name)}", "what is checked may not be what is loaded")
         if is_bomb(member.file_size, member.compress_size):
             raise RefusedError(
-                f"the member {shown(name)} of {member.file_size:,} bytes, {member.compress_size:,} of them stored",
+                f"the member {quote(name)} of {member.file_size:,} bytes, {member.compress_size:,} of them stored",
                 f"a decompression bomb, {TOO_LARGE}",
             )
     total = sum(member.file_size for member in members)
-    if total > MOST_BYTES:
-        raise RefusedError(f"an archive of {total:,} bytes unpacked", f"above {MOST_BYTES:,} {TOO_LARGE}")
+    if total > MAX_BYTES:
+        raise RefusedError(f"an archive of {total:,} bytes unpacked", f"above {MAX_BYTES:,} {TOO_LARGE}")
 
 
-def leaves_its_folder(name: str) -> bool:
+def escapes_folder(name: str) -> bool:
     r"""Say whether a path is absolute, or leads upwards, or is an address, on any system.
 
     >>> [leaves_its_folder(name) for name in ("assets/a.txt", "/etc/passwd", "a/../b", "C:\\x", "gs://bucket", "...d")]
@@ -248,7 +248,7 @@ def leaves_its_folder(name: str) -> bool:
 
 def _check_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
     path = PurePosixPath(member.filename)
-    ending, name = path.suffix.lower(), shown(member.filename)
+    ending, name = path.suffix.lower(), quote(member.filename)
     if ending in PICKLES:
         raise RefusedError(f"the member {name}", "unpickling runs whatever code the file names")
     if path.name == "saved_model.pb":
@@ -259,7 +259,7 @@ def _check_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
     elif ending == ".npy":
         with archive.open(member) as stream:
             header = read_header(stream, member.filename)
-        check_numbers(header, f"the array {name}")
+        check_not_pickled(header, f"the array {name}")
         if header.nbytes > member.file_size:
             raise RefusedError(
                 f"the array {name} of shape {header.shape}", f"it claims more than it holds, {TOO_LARGE}"
@@ -272,7 +272,7 @@ def _check_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
 @contextmanager
 def _seekable(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[IO[bytes]]:
     # To go back in a member is to read it from the start again, so it is copied once: a large one not into memory.
-    make: Callable[[], IO[bytes]] = BytesIO if member.file_size <= IN_MEMORY else TemporaryFile
+    make: Callable[[], IO[bytes]] = BytesIO if member.file_size <= MAX_BYTES_IN_MEMORY else TemporaryFile
     with make() as copy:
         with archive.open(member) as stream:
             shutil.copyfileobj(stream, copy, 2**20)
@@ -285,9 +285,9 @@ def _config(archive: zipfile.ZipFile) -> dict[str, Any]:
         member = archive.getinfo(CONFIG)
     except KeyError:
         raise TfsmError(f"cannot load the model: the archive has no {CONFIG}") from None
-    if member.file_size > MOST_CONFIG:
+    if member.file_size > MAX_CONFIG_BYTES:
         raise RefusedError(
-            f"a {CONFIG} of {member.file_size:,} bytes", f"above {MOST_CONFIG:,} it could take all memory"
+            f"a {CONFIG} of {member.file_size:,} bytes", f"above {MAX_CONFIG_BYTES:,} it could take all memory"
         )
     try:
         config = json.loads(archive.read(member))
@@ -301,9 +301,19 @@ def _config(archive: zipfile.ZipFile) -> dict[str, Any]:
 
 
 CODE: Final = "it holds Python code, which runs when the model is loaded or called"
-NAMED: Final = ("activations", "constraints", "initializers", "losses", "metrics", "optimizers", "regularizers")
+FUNCTION_MODULES: Final = (
+    "activations",
+    "constraints",
+    "initializers",
+    "losses",
+    "metrics",
+    "optimizers",
+    "regularizers",
+)
 """Modules of Keras in which a function is found by its bare name."""
-MODELING: Final = frozenset((*NAMED, "dtype_policies", "layers", "models", "ops", "quantizers", "random"))
+MODEL_MODULES: Final = frozenset(
+    (*FUNCTION_MODULES, "dtype_policies", "layers", "models", "ops", "quantizers", "random")
+)
 """Modules of Keras with nothing but parts of models in them."""
 FORBIDDEN: Final = {
     "Lambda": CODE,
@@ -312,14 +322,18 @@ FORBIDDEN: Final = {
     "JaxLayer": "it calls functions that the file names",
     "FlaxLayer": "it calls functions that the file names",
 }
-PATHS: Final = ("filepath", "idf_weights", "vocabulary")
+FILE_SETTINGS: Final = ("filepath", "idf_weights", "vocabulary")
 """Settings of Keras' layers that are read as files where they are text."""
-WORDS: Final = ("__bytes__", "__numpy__", "__tensor__")
+DATA_CLASSES: Final = ("__bytes__", "__numpy__", "__tensor__")
 """Values that are data, whatever they look like."""
-SPECIAL: Final = (*WORDS, "__ellipsis__", "__keras_tensor__", "__slice__")
+KERAS_CLASSES: Final = (*DATA_CLASSES, "__ellipsis__", "__keras_tensor__", "__slice__")
 """What Keras makes itself, without looking for a class."""
-OTHER: Final = "it is no part of a Keras model, and nobody has registered it here; loading the model could run it"
-REGISTER: Final = "Import what registers it (keras.saving.register_keras_serializable) before loading, if it is yours"
+UNREGISTERED: Final = (
+    "it is no part of a Keras model, and nobody has registered it here; loading the model could run it"
+)
+REGISTER_HINT: Final = (
+    "Import what registers it (keras.saving.register_keras_serializable) before loading, if it is yours"
+)
 
 
 def check_config(config: dict[str, Any]) -> None:
@@ -337,8 +351,8 @@ def _objects(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
     waiting: list[tuple[str, Any, int, bool]] = [("", config, 0, False)]
     while waiting:
         key, value, depth, is_data = waiting.pop()
-        if depth > MOST_DEPTH:
-            raise RefusedError(f"a configuration nested deeper than {MOST_DEPTH}", "reading it overflows the stack")
+        if depth > MAX_DEPTH:
+            raise RefusedError(f"a configuration nested deeper than {MAX_DEPTH}", "reading it overflows the stack")
         if isinstance(value, str) and not is_data:
             _check_text(key, value)
         elif isinstance(value, list):
@@ -351,25 +365,25 @@ def _objects(config: dict[str, Any]) -> Iterator[dict[str, Any]]:
             if isinstance(name, str):
                 yield value
             for inner, item in value.items():
-                data = name in WORDS and inner == "config" if isinstance(item, dict) else is_data
+                data = name in DATA_CLASSES and inner == "config" if isinstance(item, dict) else is_data
                 waiting.append((inner, item, depth + 1, data))
 
 
 def _check_text(key: str, text: str) -> None:
-    if key in PATHS:
+    if key in FILE_SETTINGS:
         raise RefusedError(
-            f"{_key(key)} = {shown(text)}",
+            f"{_key(key)} = {quote(text)}",
             "it is read as a file or an address, which brings what lies there into the model",
         )
-    if leaves_its_folder(text):
+    if escapes_folder(text):
         raise RefusedError(
-            f"{_key(key)} = {shown(text)}", "a path or an address outside of the model's file could be read"
+            f"{_key(key)} = {quote(text)}", "a path or an address outside of the model's file could be read"
         )
 
 
 def _key(key: str) -> str:
     # A setting's name is the file's choice, too.
-    return key if key.isidentifier() else shown(key)
+    return key if key.isidentifier() else quote(key)
 
 
 def _check_code(node: dict[str, Any]) -> None:
@@ -385,7 +399,7 @@ def _check_code(node: dict[str, Any]) -> None:
 
 def _label(node: dict[str, Any]) -> str:
     inner = node.get("config")
-    return shown(inner.get("name", "") if isinstance(inner, dict) else node.get("name", ""))
+    return quote(inner.get("name", "") if isinstance(inner, dict) else node.get("name", ""))
 
 
 def _check_object(node: dict[str, Any]) -> None:
@@ -393,12 +407,12 @@ def _check_object(node: dict[str, Any]) -> None:
     if name == "function":
         _check_function(node.get("config"), module)
     elif name == "__typespec__":
-        raise RefusedError(f"a type of module {shown(module)}", "loading it would import the module")
-    elif name in SPECIAL or "module" not in node or is_registered(node.get("registered_name", name)):
+        raise RefusedError(f"a type of module {quote(module)}", "loading it would import the module")
+    elif name in KERAS_CLASSES or "module" not in node or is_registered(node.get("registered_name", name)):
         # Without a module, Keras looks among its own layers only.
         return
-    elif not is_modeling(module) or not _is_class(module, name):
-        raise RefusedError(f"the class {shown(name)} of module {shown(module)}", OTHER, REGISTER)
+    elif not is_model_module(module) or not _is_class(module, name):
+        raise RefusedError(f"the class {quote(name)} of module {quote(module)}", UNREGISTERED, REGISTER_HINT)
 
 
 def _check_function(name: Any, module: Any) -> None:
@@ -408,10 +422,12 @@ def _check_function(name: Any, module: Any) -> None:
         return
     # A name with dots in it would lead from a harmless module to any other.
     if isinstance(name, str) and name.isidentifier():
-        found = any(hasattr(getattr(keras, place), name) for place in NAMED)
-        if (module in (None, "builtins") and found) or module in (f"keras.{place}" for place in (*NAMED, "ops")):
+        found = any(hasattr(getattr(keras, place), name) for place in FUNCTION_MODULES)
+        if (module in (None, "builtins") and found) or module in (
+            f"keras.{place}" for place in (*FUNCTION_MODULES, "ops")
+        ):
             return
-    raise RefusedError(f"the function {shown(name)} of module {shown(module)}", OTHER, REGISTER)
+    raise RefusedError(f"the function {quote(name)} of module {quote(module)}", UNREGISTERED, REGISTER_HINT)
 
 
 def _is_class(module: Any, name: str) -> bool:
@@ -433,7 +449,7 @@ def is_registered(name: Any) -> bool:
     return isinstance(name, str) and keras.saving.get_registered_object(name) is not None
 
 
-def is_modeling(module: Any) -> bool:
+def is_model_module(module: Any) -> bool:
     """Say whether a module is one of Keras' own that has parts of models.
 
     >>> [is_modeling(m) for m in ("keras", "keras.layers", "keras.src.ops.numpy", "keras.utils", "kerashack", "os")]
@@ -443,4 +459,4 @@ def is_modeling(module: Any) -> bool:
         return False
     first, *rest = module.split(".")
     inner = rest[1:] if rest[:1] == ["src"] else rest
-    return first == "keras" and (not rest or (bool(inner) and inner[0] in MODELING))
+    return first == "keras" and (not rest or (bool(inner) and inner[0] in MODEL_MODULES))

@@ -8,15 +8,15 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Nest, Tensor
-from tfsm.kernels.experience import Frames
+from tfsm.kernels.experience import IndexedFrames
 from tfsm.models.rules import rule_for
-from tfsm.models.weights import Memory, State
+from tfsm.models.weights import CellState, RecurrentStates
 
 if TYPE_CHECKING:
     from tfsm.models.network import Network
 
 
-_SAME_AT_EACH_TIME = """
+_TIME_INDEPENDENT = """
     Activation Add Average Concatenate Dense Dropout ELU GaussianDropout GaussianNoise Identity LeakyReLU Maximum
     Minimum Multiply ReLU Rescaling Softmax SpatialDropout1D Subtract TimeDistributed
 """
@@ -30,8 +30,9 @@ class Stepper:
         genomes: `[B, P]`; they are cut into weights here, once.
         table: `[V, ...]`: all that there is to see, if that is known beforehand. Layers that see one time alone then
             run here, once, and a step is told which entry is seen.
-        seen: what a step sees, without the genomes' axis, where there is no table.
-        least: the least number of lanes; fewer genomes are filled up with copies of the last, after the table was run.
+        observation: what a step sees, without the genomes' axis, where there is no table.
+        min_lanes: the least number of lanes; fewer genomes are padded with copies of the last,
+            after the table was run.
     """
 
     def __init__(
@@ -39,8 +40,8 @@ class Stepper:
         network: Network,
         genomes: Tensor,
         table: Tensor | None = None,
-        seen: tf.TensorSpec | None = None,
-        least: int = 1,
+        observation: tf.TensorSpec | None = None,
+        min_lanes: int = 1,
     ) -> None:
         check_stepwise(network)
         self._network, self._table = network, table
@@ -50,16 +51,20 @@ class Stepper:
         if table is not None:
             _, start = self._run(self._values, tf.zeros([self.lanes], tf.int32), None)
         else:
-            assert seen is not None, "without a table a step has to know what it will see"
+            assert observation is not None, "without a table a step has to know what it will see"
             specs = [tf.TensorSpec(value.shape, value.dtype) for value in self._values]
             trial = tf.function(lambda values, x: self._run(values, x, None), autograph=False)
-            traced = trial.get_concrete_function(specs, tf.TensorSpec([self.lanes, *seen.shape], seen.dtype))
+            traced = trial.get_concrete_function(
+                specs, tf.TensorSpec([self.lanes, *observation.shape], observation.dtype)
+            )
             _, start = traced.structured_outputs
-        self._fill_up(least)
-        self.start: list[State] = tf.nest.map_structure(lambda x: tf.zeros([self.lanes, *x.shape[1:]], x.dtype), start)
+        self._pad(min_lanes)
+        self.start: list[CellState] = tf.nest.map_structure(
+            lambda x: tf.zeros([self.lanes, *x.shape[1:]], x.dtype), start
+        )
         """The state before the first step."""
 
-    def __call__(self, seen: Tensor, state: list[State]) -> tuple[Tensor, list[State]]:
+    def __call__(self, seen: Tensor, state: list[CellState]) -> tuple[Tensor, list[CellState]]:
         """Return the outputs `[B, K]` and the next state.
 
         Args:
@@ -68,55 +73,55 @@ class Stepper:
         """
         return self._run(self._values, seen, state)
 
-    def _fill_up(self, least: int) -> None:
-        if self.lanes >= least:
+    def _pad(self, min_lanes: int) -> None:
+        if self.lanes >= min_lanes:
             return
-        lanes = [min(lane, self.lanes - 1) for lane in range(least)]
+        lanes = [min(lane, self.lanes - 1) for lane in range(min_lanes)]
         self._values = [tf.gather(value, lanes) for value in self._values]
         self._tables = {
             layer: table if table.shape[0] == 1 != self.lanes else tf.gather(table, lanes)
             for layer, table in self._tables.items()
         }
-        self.lanes = least
+        self.lanes = min_lanes
 
     @tf.autograph.experimental.do_not_convert
-    def _run(self, values: list[Tensor], seen: Tensor, state: list[State] | None) -> tuple[Tensor, list[State]]:
-        memory = Memory(state, self._tables)
+    def _run(self, values: list[Tensor], seen: Tensor, state: list[CellState] | None) -> tuple[Tensor, list[CellState]]:
+        states = RecurrentStates(state, self._tables)
         inputs: Nest = seen[:, None, None]
         if self._table is not None:
-            inputs = Frames(self._table, inputs)
-        (output,) = self._network.program.run(values, [inputs], memory=memory)
-        return tf.cast(output[:, 0, 0], self._network.dtype), memory.kept
+            inputs = IndexedFrames(self._table, inputs)
+        (output,) = self._network.program.run(values, [inputs], states=states)
+        return tf.cast(output[:, 0, 0], self._network.dtype), states.saved
 
 
 def check_stepwise(network: Network) -> None:
     """Refuse a network that cannot run step by step, and name the layer that stands in the way."""
-    why = why_not_stepwise(network)
+    why = explain_not_stepwise(network)
     if why:
         raise TfsmError(f"the model {network.model.name!r} cannot run step by step: {why}")
 
 
-def why_not_stepwise(network: Network) -> str:
+def explain_not_stepwise(network: Network) -> str:
     """Name what keeps a network from running step by step; empty where nothing does."""
     model, program = network.model, network.program
-    if program.whole:
-        return program.whole
+    if program.whole_model_reason:
+        return program.whole_model_reason
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         return f"it has {len(model.inputs)} inputs and {len(model.outputs)} outputs, expected one of each"
     if len(model.outputs[0].shape) != 3:
         return f"its output {tuple(model.outputs[0].shape)} is not a vector a time, (None, T, K)"
     for operation in program.operations():
-        why = _why_not(operation)
+        why = _explain_layer(operation)
         if why:
             return f"{operation.name} ({type(operation).__name__}) {why}"
     return ""
 
 
-def _why_not(operation: Any) -> str:
+def _explain_layer(operation: Any) -> str:
     rule = rule_for(operation)
-    if rule is not None and rule.over_time:
-        if rule.why_not(operation):
-            return f"has no fast rule: {rule.why_not(operation)}"
+    if rule is not None and rule.is_recurrent:
+        if rule.explain_unsupported(operation):
+            return f"has no fast rule: {rule.explain_unsupported(operation)}"
         if operation.stateful:
             return "is stateful: an agent's state starts anew with every episode"
         if operation.return_state:
@@ -124,6 +129,6 @@ def _why_not(operation: Any) -> str:
         if operation.go_backwards:
             return "goes backwards in time"
         return "" if operation.return_sequences else "returns its last state alone: set return_sequences=True"
-    if type(operation).__name__ in _SAME_AT_EACH_TIME.split() and getattr(operation, "axis", -1) in (-1, 2):
+    if type(operation).__name__ in _TIME_INDEPENDENT.split() and getattr(operation, "axis", -1) in (-1, 2):
         return ""
     return "may mix times: wrap it in TimeDistributed if it does not"

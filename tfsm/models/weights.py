@@ -12,10 +12,10 @@ import tensorflow as tf
 from tfsm.interfaces import Tensor
 from tfsm.models.per_example_gradients import PerExampleGradients
 
-State = tuple[Tensor, ...]
+CellState = tuple[Tensor, ...]
 
 
-class Memory:
+class RecurrentStates:
     """Told by recurrent layers, in the order in which they run, what state they are in.
 
     Args:
@@ -23,21 +23,21 @@ class Memory:
         tables: what layers that see one time alone made of a table's entries, by the layer's id; filled as they run.
     """
 
-    def __init__(self, states: Sequence[State] | None = None, tables: dict[int, Tensor] | None = None) -> None:
+    def __init__(self, states: Sequence[CellState] | None = None, tables: dict[int, Tensor] | None = None) -> None:
         self._states = states
-        self.kept: list[State] = []
+        self.saved: list[CellState] = []
         self.tables: dict[int, Tensor] = {} if tables is None else tables
 
-    def recall(self, start: State) -> State:
+    def load(self, start: CellState) -> CellState:
         """Return the state of the layer that runs now; `start` at the first step."""
-        return start if self._states is None else self._states[len(self.kept)]
+        return start if self._states is None else self._states[len(self.saved)]
 
-    def keep(self, state: State) -> None:
+    def save(self, state: CellState) -> None:
         """Remember the state that the layer which runs now has got into."""
-        self.kept.append(state)
+        self.saved.append(state)
 
 
-FEW_PLACES = 64
+MAX_BROADCAST_POSITIONS = 64
 """Up to so many places a bias is added as it is, which makes a faster backward pass."""
 
 
@@ -48,7 +48,7 @@ class Weights:
         variables: the model's trainable variables.
         values: their values `[B, *shape]`, in the same order.
         taps: where layers note what their variables are multiplied by, if somebody wants to know.
-        memory: where recurrent layers find and leave their state, if they run step by step.
+        states: where recurrent layers find and leave their state, if they run step by step.
         plain_graph: whether the network will run as a plain graph, so that loops had better be compiled by themselves.
     """
 
@@ -57,11 +57,11 @@ class Weights:
         variables: Sequence[keras.Variable],
         values: Sequence[Tensor],
         taps: PerExampleGradients | None = None,
-        memory: Memory | None = None,
+        states: RecurrentStates | None = None,
         *,
         plain_graph: bool = False,
     ) -> None:
-        self.taps, self.memory, self.plain_graph = taps, memory, plain_graph
+        self.per_example, self.states, self.plain_graph = taps, states, plain_graph
         self._values = {id(variable): value for variable, value in zip(variables, values, strict=True)}
         self.lanes = values[0].shape[0] or tf.shape(values[0])[0]
 
@@ -91,37 +91,37 @@ class Weights:
         if bias is not None:
             b = self.of(bias, dtype)
             b = b if row is None else b[:, row]
-            many = z.shape[1] is None or z.shape[1] > FEW_PLACES
-            z = z + (_at_all_places(b, z.shape[1] or tf.shape(z)[1]) if many else b[:, None])
+            many = z.shape[1] is None or z.shape[1] > MAX_BROADCAST_POSITIONS
+            z = z + (_broadcast_bias(b, z.shape[1] or tf.shape(z)[1]) if many else b[:, None])
         if len(middle) > 1:
             z = tf.reshape(z, [z.shape[0] or tf.shape(z)[0], *middle, z.shape[-1]])
-        if self.taps is None:
+        if self.per_example is None:
             return z, -1
         # Every genome has deltas of its own, also where all see the same.
-        z = self.wide(z)
-        delta, number = self.taps.delta(z)
-        self.taps.record(kernel, self.wide(x), number)
+        z = self.widen(z)
+        delta, number = self.per_example.delta(z)
+        self.per_example.record(kernel, self.widen(x), number)
         if bias is not None:
-            self.taps.record(bias, None, number, row or 0)
+            self.per_example.record(bias, None, number, row or 0)
         return z + delta, number
 
-    def remembered(self, start: State) -> State:
+    def initial_state(self, start: CellState) -> CellState:
         """Return the state from which a recurrent layer goes on; `start` unless it runs step by step."""
-        return start if self.memory is None else self.memory.recall(start)
+        return start if self.states is None else self.states.load(start)
 
-    def remember(self, state: State) -> None:
+    def save_state(self, state: CellState) -> None:
         """Keep the state in which a recurrent layer ended, if it runs step by step."""
-        if self.memory is not None:
-            self.memory.keep(state)
+        if self.states is not None:
+            self.states.save(state)
 
-    def wide(self, tensor: Tensor) -> Tensor:
+    def widen(self, tensor: Tensor) -> Tensor:
         """Return `[B, ...]` from `[B, ...]` or `[1, ...]`."""
         if tensor.shape[0] != 1:
             return tensor
         return tf.repeat(tensor, self.lanes, axis=0)
 
 
-def _at_all_places(bias: Tensor, places: Any) -> Tensor:
+def _broadcast_bias(bias: Tensor, places: Any) -> Tensor:
     """Return a bias `[B, out]` for every place `[B, M, out]`.
 
     Its gradient is a product with ones: XLA would add up many places in an order that depends on the number of genomes,
@@ -138,17 +138,17 @@ def _at_all_places(bias: Tensor, places: Any) -> Tensor:
     return spread(bias)
 
 
-def fold(tensor: Tensor) -> Tensor:
+def fold_lanes(tensor: Tensor) -> Tensor:
     """Return `[B * N, ...]` from `[B, N, ...]`."""
     shape = tensor.shape
     if shape[0] is not None and shape[1] is not None:
-        return tf.reshape(tensor, [shape[0] * shape[1], *_known(tensor, 2)])
-    return tf.reshape(tensor, [-1, *_known(tensor, 2)])
+        return tf.reshape(tensor, [shape[0] * shape[1], *_sizes(tensor, 2)])
+    return tf.reshape(tensor, [-1, *_sizes(tensor, 2)])
 
 
-def unfold(tensor: Tensor, lanes: Any) -> Tensor:
+def unfold_lanes(tensor: Tensor, lanes: Any) -> Tensor:
     """Return `[B, N, ...]` from `[B * N, ...]`."""
-    rest = _known(tensor, 1)
+    rest = _sizes(tensor, 1)
     if isinstance(lanes, int) and tensor.shape[0] is not None:
         return tf.reshape(tensor, [lanes, tensor.shape[0] // lanes, *rest])
     return tf.reshape(tensor, [lanes, -1, *rest])
@@ -176,10 +176,10 @@ def call_folded(function: Callable[..., Any], args: Any, kwargs: Any = None, hel
             return leaf
         if wide and leaf.shape[0] == 1:
             leaf = tf.repeat(leaf, lanes, axis=0)
-        return fold(leaf)
+        return fold_lanes(leaf)
 
     args, kwargs = tf.nest.map_structure(folded, (args, kwargs or {}))
-    return tf.nest.map_structure(lambda leaf: unfold(leaf, lanes), function(*args, **kwargs))
+    return tf.nest.map_structure(lambda leaf: unfold_lanes(leaf, lanes), function(*args, **kwargs))
 
 
 def accepts_training(function: Callable[..., Any]) -> bool:
@@ -187,7 +187,7 @@ def accepts_training(function: Callable[..., Any]) -> bool:
     return "training" in inspect.signature(function).parameters
 
 
-def _known(tensor: Tensor, start: int) -> list[Any]:
+def _sizes(tensor: Tensor, start: int) -> list[Any]:
     dynamic = None
     dims: list[Any] = []
     for axis in range(start, tensor.shape.rank):

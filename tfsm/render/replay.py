@@ -13,7 +13,7 @@ from tfsm.analysis.robustness import MutantEvaluator, build_operator
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Film, SupportsBehaviorMap, SupportsFilm, Tensor
 from tfsm.kernels.random import root_seed
-from tfsm.models.network import network_of
+from tfsm.models.network import build_network
 from tfsm.plugins import Plugins
 from tfsm.plugins.registry import build_part
 from tfsm.render.video import SideBySide
@@ -72,7 +72,7 @@ def replay(
         raise TfsmError(f"the domain {past.settings.domain!r} has nothing to look at: it draws no film")
     names = mutations or (past.settings.mutation,)
     operators = [build_operator(plugins, past.settings, name, intensity, config) for name in names]
-    network = network_of(past.champion(number), past.settings.mutated_layers)
+    network = build_network(past.champion(number), past.settings.mutated_layers)
     champion = tf.constant(network.genome[None], network.dtype)
     tryout = MutantEvaluator(domain, network, jit=past.jit)
     films, tables = [], []

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.observers import Snapshot
-from tfsm.models.names import reason
+from tfsm.models.names import summarize_error
 from tfsm.models.safe_loading import check_arrays
 from tfsm.runs.records import BEHAVIOR, behavior_file
 from tfsm.utils.atomic import atomic_write, to_disk
@@ -36,7 +36,7 @@ def read_behavior(file: Path) -> dict[str, np.ndarray]:
     except TfsmError:
         raise
     except Exception as error:  # what a broken file makes NumPy, zipfile and zlib raise is of many kinds
-        raise TfsmError(f"{file}: cannot be read: {reason(error)}") from None
+        raise TfsmError(f"{file}: cannot be read: {summarize_error(error)}") from None
 
 
 class BehaviorFiles:

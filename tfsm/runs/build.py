@@ -15,11 +15,11 @@ from tfsm.evolution.evaluation import FailurePolicy, Trial
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import Adaptation, Variation
 from tfsm.interfaces import Domain, Mutation, Selection, StatefulSelection
-from tfsm.kernels.random import fold, root_seed
-from tfsm.models.compatibility import check_differentiable, check_fits
+from tfsm.kernels.random import fold_in, root_seed
+from tfsm.models.compatibility import check_compatible, check_differentiable
 from tfsm.models.genome import check_model
-from tfsm.models.loading import named_model
-from tfsm.models.network import Network, network_of
+from tfsm.models.loading import load_or_build_model
+from tfsm.models.network import Network, build_network
 from tfsm.plugins import Plugins, load_plugins
 from tfsm.plugins.registry import Kind, build_part
 from tfsm.settings import Settings
@@ -90,7 +90,7 @@ def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None =
     network = _network(settings, _model(settings, domain, model), initial)
     trial = Trial(domain, network, FailurePolicy(settings.evaluation_timeout))
     if getattr(mutation, "needs_gradient", False) and getattr(domain, "compiled", True):
-        genome = initial.genomes(network, fold(root_seed(settings.seed), 0, 0)[None])
+        genome = initial.genomes(network, fold_in(root_seed(settings.seed), 0, 0)[None])
         check_differentiable(network, genome, domain.observe(trial.experience(genome)))
     plan = make_plan(
         network,
@@ -111,11 +111,11 @@ def _model(settings: Settings, domain: Domain, model: keras.Model | None) -> ker
     own = domain.network()
     chosen = model
     if chosen is None and settings.model is not None:
-        chosen = named_model(settings.model, trust=settings.trust_model)
+        chosen = load_or_build_model(settings.model, trust=settings.trust_model)
     if chosen is None:
         return own
     check_model(chosen)
-    check_fits(chosen, own, settings.domain)
+    check_compatible(chosen, own, settings.domain)
     return chosen
 
 
@@ -125,8 +125,8 @@ def _network(settings: Settings, model: keras.Model, initial: Initializer) -> Ne
     if settings.init != "model":
         # What stays as it is has to be drawn, too: by the experiment's seed, and the same for all runs.
         whole = Network(model)
-        model = whole.child(initial.genomes(whole, fold(root_seed(settings.seed), -1, 0)[None])[0].numpy())
-    return network_of(model, settings.mutated_layers)
+        model = whole.child(initial.genomes(whole, fold_in(root_seed(settings.seed), -1, 0)[None])[0].numpy())
+    return build_network(model, settings.mutated_layers)
 
 
 def collect_notes(settings: Settings, plan: Plan, domain: Domain) -> list[str]:

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from tfsm.evolution.engine import Engine
-from tfsm.models.genome import sections
+from tfsm.models.genome import find_sections
 from tfsm.models.network import Network
-from tfsm.models.program import Path
+from tfsm.models.program import LayerPlan
 
 _MIB = 2**20
 
@@ -97,19 +97,19 @@ def dissect(network: Network) -> Anatomy:
         weights=model.count_params(),
         mutated=network.size,
         layers=_layers(network),
-        slow=(*_one_by_one(network.program.paths), *_copies(network)),
+        slow=(*_one_by_one(network.program.layers), *_copies(network)),
     )
 
 
 def diagnose(engine: Engine) -> Diagnosis:
     """Look at an engine that has not run yet."""
     plan, program = engine.plan, engine.network.program
-    slow = _one_by_one(program.paths)
-    if engine.measures_each:
+    slow = _one_by_one(program.layers)
+    if engine.uses_per_example_gradients:
         slow += _copies(engine.network)
     if not engine.compiled_domain:
         slow.append("the domain is plain Python: every step of the loop waits for it")
-    if not plan.jit and not _mapped(program.paths) and not program.convolutional:
+    if not plan.jit and not _mapped(program.layers) and not program.convolutional:
         slow.append(f"no XLA: {plan.why}")
     return Diagnosis(
         weights=engine.network.size,
@@ -128,31 +128,31 @@ def diagnose(engine: Engine) -> Diagnosis:
     )
 
 
-def _mapped(paths: tuple[Path, ...]) -> list[Path]:
-    return [path for path in paths if path.way == "mapped"]
+def _mapped(plans: tuple[LayerPlan, ...]) -> list[LayerPlan]:
+    return [plan for plan in plans if plan.mode == "mapped"]
 
 
-def _one_by_one(paths: tuple[Path, ...]) -> list[str]:
-    return [f"{path.layer} ({path.kind}) runs one genome after another: {path.why}" for path in _mapped(paths)]
+def _one_by_one(plans: tuple[LayerPlan, ...]) -> list[str]:
+    return [f"{plan.name} ({plan.kind}) runs one genome after another: {plan.reason}" for plan in _mapped(plans)]
 
 
 def _copies(network: Network) -> list[str]:
-    if network.program.tapped:
+    if network.program.has_per_example_gradients:
         return []
-    names = ", ".join(path.layer for path in network.program.paths if not path.tapped)
+    names = ", ".join(plan.name for plan in network.program.layers if not plan.has_per_example_gradients)
     return [f"sm-g-abs copies the weights for each experience, because of {names}"]
 
 
 def _layers(network: Network) -> tuple[Layer, ...]:
-    if network.program.whole:
-        return tuple(_layer(path, network.size) for path in network.program.paths)
+    if network.program.whole_model_reason:
+        return tuple(_layer(plan, network.size) for plan in network.program.layers)
     sizes: Counter[str] = Counter()
-    for section in sections(network.model):
+    for section in find_sections(network.model):
         sizes[section.path.rpartition("/")[2]] += section.size
-    return tuple(_layer(path, sizes[path.layer]) for path in network.program.paths)
+    return tuple(_layer(plan, sizes[plan.name]) for plan in network.program.layers)
 
 
-def _layer(path: Path, weights: int) -> Layer:
-    by = "by products" if path.tapped else "by copies"
-    per_experience = "nothing to mutate" if path.way == "folded" else by
-    return Layer(path.layer, path.kind, weights, path.way, per_experience, path.why)
+def _layer(plan: LayerPlan, weights: int) -> Layer:
+    by = "by products" if plan.has_per_example_gradients else "by copies"
+    per_experience = "nothing to mutate" if plan.mode == "folded" else by
+    return Layer(plan.name, plan.kind, weights, plan.mode, per_experience, plan.reason)

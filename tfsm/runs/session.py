@@ -15,8 +15,8 @@ from tfsm.evolution.checkpoint_schedule import parse_interval
 from tfsm.evolution.compile_plan import Plan
 from tfsm.evolution.observers import Experiment, Observer, Status
 from tfsm.interfaces import Domain, SupportsFiles
-from tfsm.models.genome import sections
-from tfsm.models.loading import described
+from tfsm.models.genome import find_sections
+from tfsm.models.loading import describe_model
 from tfsm.models.network import Network
 from tfsm.parallel.pool import check_grain
 from tfsm.plugins import Plugins
@@ -123,7 +123,7 @@ class Session:
             other.forget(after)
 
     def __enter__(self) -> Self:
-        experiment = Experiment(self.settings.as_dict(), self.directory, sections(self.network.model))
+        experiment = Experiment(self.settings.as_dict(), self.directory, find_sections(self.network.model))
         for observer in self.observers:
             observer.started(experiment)
         return self
@@ -161,4 +161,4 @@ def objects_of(plugins: Plugins, settings: Settings) -> dict[str, str]:
         "selection": plugins.selections[settings.selection],
     }
     objects = {kind: repr(entry.part) for kind, entry in chosen.items() if entry.part is not None}
-    return objects if settings.model is None else objects | {"model": described(settings.model)}
+    return objects if settings.model is None else objects | {"model": describe_model(settings.model)}

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from tfsm.errors import TfsmError, UnknownNameError, suggestion
 from tfsm.evolution.checkpoint_schedule import parse_interval
-from tfsm.models.names import check_name, is_builder, parse_patterns
+from tfsm.models.names import check_model_name, is_builder, parse_patterns
 from tfsm.plugins import Plugins
 from tfsm.plugins.registry import Entry, Parts
 from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS, EngineOptions, RunOptions, find_problems, option_names
@@ -167,7 +167,7 @@ def check_model_settings(run: Mapping[str, Any], sources: Mapping[str, str]) -> 
     """Raise a `TfsmError` for a model file that cannot be, or layers that are not told in a way to be understood."""
     parse_patterns(run["mutated_layers"])
     if run["model"] is not None:
-        check_name(run["model"], trust=run["trust_model"])
+        check_model_name(run["model"], trust=run["trust_model"])
     elif run["trust_model"]:
         raise TfsmError(f"trust_model ({sources['trust_model']}): there is no model file to trust; name one by --model")
 

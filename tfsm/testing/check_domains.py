@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.interfaces import Evaluation, Tensor
-from tfsm.kernels.experience import dense
+from tfsm.kernels.experience import to_dense
 from tfsm.models.network import Network
 from tfsm.testing.check_common import (
     find_differences,
@@ -192,7 +192,7 @@ def experience_converts_to_network_inputs(subject: PartUnderTest) -> None:
     network, found = subject.network, subject.tried.found
     kept = tf.nest.map_structure(tf.convert_to_tensor, found.experience)
     observed = subject.part.observe(kept)
-    leaves, inputs = tf.nest.flatten(dense(observed)), network.model.inputs
+    leaves, inputs = tf.nest.flatten(to_dense(observed)), network.model.inputs
     require(len(leaves) == len(inputs), f"observe returns {len(leaves)} inputs", f"the network takes {len(inputs)}")
     for leaf, wanted in zip(leaves, inputs, strict=True):
         axes = tuple(leaf.shape[2:])
@@ -207,8 +207,8 @@ def experience_converts_to_network_inputs(subject: PartUnderTest) -> None:
             "return inputs as the network takes them",
         )
         require(np.isfinite(leaf).all(), "observe returns numbers that are not finite", "keep only what was seen")
-    again = tf.function(lambda: dense(subject.part.observe(kept))).get_concrete_function()()
-    different = find_differences(again, dense(observed))
+    again = tf.function(lambda: to_dense(subject.part.observe(kept))).get_concrete_function()()
+    different = find_differences(again, to_dense(observed))
     require(not different, f"observed twice it differs: {'; '.join(different)}", "let observe be a pure function")
     rows = network.rows(subject.tried.genomes, observed)
     require(

@@ -11,8 +11,8 @@ import tensorflow as tf
 from tfsm.evolution.variation import Mates, mutate_batch, recombines
 from tfsm.interfaces import Child, Tensor
 from tfsm.kernels.random import root_seed
-from tfsm.models.genome import sections
-from tfsm.models.network import Network, network_of
+from tfsm.models.genome import find_sections
+from tfsm.models.network import Network, build_network
 from tfsm.testing.check_common import (
     find_differences,
     global_generators_used,
@@ -280,7 +280,7 @@ def can_be_compiled(subject: PartUnderTest) -> None:
 
 def _first_to_last(subject: PartUnderTest, layers: tuple[str, ...]) -> float:
     """Return how much the first layer's weights change, compared with the last one's."""
-    network = network_of(plain_model(), layers)
+    network = build_network(plain_model(), layers)
     change = np.abs(children(subject, network).genome.numpy() - genomes(network, LANES).numpy()).mean(axis=0)
-    first, last = (float(section.of(change).mean()) for section in sections(network.model))
+    first, last = (float(section.of(change).mean()) for section in find_sections(network.model))
     return first / max(last, 1e-30)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfsm.evolution.variation import choose_batch
 from tfsm.interfaces import Admission, Candidate, Choice, Population, SelectionContext, StatefulSelection, Tensor
-from tfsm.kernels.random import fold, uniform
+from tfsm.kernels.random import fold_in, uniform
 from tfsm.testing.check_common import (
     find_differences,
     global_generators_used,
@@ -36,9 +36,9 @@ def admit(part: StatefulSelection, fitness: Tensor, seed: Tensor) -> tuple[Admis
     """Offer one more individual to each population, and return what is said of it, and the populations."""
     population = _population(part, fitness, seed)
     candidate = Candidate(
-        fitness=uniform(fold(seed, 3), 1)[:, 0],
-        behavior=uniform(fold(seed, 4), BEHAVIOR),
-        cases=uniform(fold(seed, 5), CASES),
+        fitness=uniform(fold_in(seed, 3), 1)[:, 0],
+        behavior=uniform(fold_in(seed, 4), BEHAVIOR),
+        cases=uniform(fold_in(seed, 5), CASES),
         slot=choose(part, fitness, seed).replaced,
     )
     return part.admit(population, candidate, seed), population
@@ -49,7 +49,7 @@ def _population(part: StatefulSelection, fitness: Tensor, seed: Tensor) -> Popul
 
     def drawn(what: str, word: int, size: int) -> Tensor:
         kept = number if what in part.needs else 0
-        return tf.reshape(uniform(fold(seed, word), kept * size), [lanes, kept, size])
+        return tf.reshape(uniform(fold_in(seed, word), kept * size), [lanes, kept, size])
 
     context = SelectionContext("a made-up domain", number, BEHAVIOR, CASES, ((0.0, 1.0),) * BEHAVIOR)
     state = tf.nest.map_structure(lambda x: tf.repeat(tf.convert_to_tensor(x)[None], lanes, axis=0), part.init(context))

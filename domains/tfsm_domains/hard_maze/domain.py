@@ -115,7 +115,7 @@ class HardMaze(HardMazeOptions):
             ask = weakref.proxy(network)
 
             def rolled(own: Tensor) -> Roll:
-                rows = ask.bound(own)
+                rows = ask.bind(own)
                 return roll(self.place, lambda seen: rows(seen[:, None])[:, 0], own.shape[0], self.hold, trail=trail)
 
             known[trail] = tf.function(rolled, jit_compile=True, autograph=False)

@@ -106,7 +106,7 @@ class FirstPersonMaze(PixelMaze):
     def walk(self, network: Network, genomes: Tensor, *, trail: bool = False) -> Walk:
         """Return a whole episode of genomes `[B, P]`; with `trail`, every frame's pose too."""
         options, count = self.options, genomes.shape[0]
-        step = network.stepper(genomes, seen=tf.TensorSpec([SIZE, SIZE, 1], tf.float32))
+        step = network.stepper(genomes, observation=tf.TensorSpec([SIZE, SIZE, 1], tf.float32))
         # Drawing and moving are many small operations, the network few large ones.
         see = tf.function(self._seen, jit_compile=True, autograph=False)
         go = tf.function(self.held, jit_compile=True, autograph=False)

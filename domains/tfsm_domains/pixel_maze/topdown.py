@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.interfaces import Evaluation, Film, Nest, Tensor
-from tfsm.kernels.experience import Frames
+from tfsm.kernels.experience import IndexedFrames
 from tfsm.models.network import Network
 from tfsm.models.stepper import Stepper
 from tfsm_domains.pixel_maze import TopdownOptions
@@ -149,12 +149,12 @@ class TopdownMaze(PixelMaze):
 
     def observe(self, experience: Nest) -> Nest:
         """Return what was seen on squares `[B, T]`, as one sequence of pictures."""
-        return Frames(self._pictures(), tf.gather(self.ground.view, experience)[:, None])
+        return IndexedFrames(self._pictures(), tf.gather(self.ground.view, experience)[:, None])
 
     def walk(self, network: Network, genomes: Tensor) -> Walk:
         """Return a whole episode of genomes `[B, P]`."""
         # All that can be seen is looked at once. Two lanes at least: XLA sums in another order where there is one.
-        step = network.stepper(genomes, table=self._pictures(), least=2)
+        step = network.stepper(genomes, table=self._pictures(), min_lanes=2)
         found = tf.function(lambda: self._walked(step), jit_compile=True, autograph=False)()
         return tf.nest.map_structure(lambda x: x[: genomes.shape[0]], found)
 

@@ -13,7 +13,7 @@ from tfsm.kernels.random import split, uniform
 from tfsm.kernels.sensitivity import sum_sensitivity
 from tfsm.models.network import Network
 from tfsm_plugins.mutations.options import CrossoverOptions
-from tfsm_plugins.mutations.rescale import sought, told
+from tfsm_plugins.mutations.rescale import search_diagnostics, search_magnitude
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class SafeCrossover(CrossoverOptions):
             for own, sample_seed in ((experience, own_seed), (mate_experience, mate_seed))
         ]
         mask = tf.cast(uniform(mask_seed, network.size) < self.share, parent.dtype)
-        asked = network.shared(mask * (mate - parent))  # [B, P]
+        asked = network.scale_by_share(mask * (mate - parent))  # [B, P]
         steepness = tf.abs(asked) * tf.add_n([sum_sensitivity(network, parent, own) for own in seen])
 
         def child(magnitude: Tensor) -> Tensor:
@@ -63,7 +63,7 @@ class SafeCrossover(CrossoverOptions):
             moved = [_nearest(network.rows(genome, own), of) for own, of in zip(seen, parents, strict=True)]
             return tf.add_n(moved) / len(moved)
 
-        found = sought(self, measure, parent, intensity)
+        found = search_magnitude(self, measure, parent, intensity)
         everything = tf.fill(tf.shape(found.magnitude), tf.constant(float("inf"), parent.dtype))
         wanted = tf.reshape(tf.cast(intensity, parent.dtype), [-1])
         # The way to another parent may lead further from both than its end.
@@ -73,7 +73,7 @@ class SafeCrossover(CrossoverOptions):
         genome = tf.where((all_of_it | (found.magnitude > 0))[:, None], genome, parent)
         found = found._replace(reached=found.reached & ~all_of_it)
         taken = tf.reduce_mean(tf.cast(tf.not_equal(genome, parent), tf.float32), axis=-1)
-        return Child(genome, {**told(found), "taken_over": taken})
+        return Child(genome, {**search_diagnostics(found), "taken_over": taken})
 
 
 def _nearest(rows: Tensor, of: list[Tensor]) -> Tensor:

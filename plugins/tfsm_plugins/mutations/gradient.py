@@ -10,13 +10,13 @@ import tensorflow as tf
 
 from tfsm.interfaces import Nest, Tensor
 from tfsm.kernels.experience import sample_experiences
-from tfsm.kernels.random import fold, root_seed, split
+from tfsm.kernels.random import fold_in, root_seed, split
 from tfsm.kernels.sensitivity import (
     abs_sensitivity,
-    bounded,
-    clipped,
-    probed_rms,
-    probed_sum,
+    clip_change,
+    estimate_rms_sensitivity,
+    estimate_sum_sensitivity,
+    guard_sensitivity,
     rms_sensitivity,
     second_order_sensitivity,
     sum_sensitivity,
@@ -54,7 +54,7 @@ class Measuring(GuardOptions, ABC):
         noise_seed, sample_seed = split(seed, 2)
         seen = sample_experiences(experience, self.experiences, sample_seed, replacement=self.replacement)
         noise = scale * network.noise(noise_seed)
-        return noise, seen, self.measured(network, parent, seen, noise, fold(sample_seed, 1))
+        return noise, seen, self.measured(network, parent, seen, noise, fold_in(sample_seed, 1))
 
 
 class ShapedNoise(Measuring, GradientOptions, ABC):
@@ -74,7 +74,7 @@ class ShapedNoise(Measuring, GradientOptions, ABC):
         return self._divided(parent, intensity * network.noise(noise_seed), sensitivity)
 
     def _divided(self, parent: Tensor, noise: Tensor, sensitivity: Tensor) -> Tensor:
-        return parent + clipped(noise / bounded(sensitivity, self.zero, self.floor), self.max_change)
+        return parent + clip_change(noise / guard_sensitivity(sensitivity, self.zero, self.floor), self.max_change)
 
 
 class Probing(Measuring, ABC):
@@ -129,7 +129,7 @@ class SumMeasure(Probing):
 
     def estimated(self, network: Network, genome: Tensor, experience: Nest, seed: Tensor, probes: int) -> Tensor:
         """Return an estimate of it, with a sign for every output."""
-        return probed_sum(network, genome, experience, seed, probes=probes)
+        return estimate_sum_sensitivity(network, genome, experience, seed, probes=probes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ class AbsMeasure(Measuring):
     .. math:: s_p = \sqrt{\sum_k \left(\tfrac1I \sum_i |\partial y_{ik} / \partial w_p|\right)^2}
     """
 
-    measures_each: ClassVar[bool] = True
+    uses_per_example_gradients: ClassVar[bool] = True
 
     def sensitivity(self, network: Network, genome: Tensor, experience: Nest, direction: Tensor) -> Tensor:
         """Return the raw sensitivity; the direction does not matter."""
@@ -170,7 +170,7 @@ class RmsMeasure(Probing):
     moves the outputs by a divergence of `(s d)^2`, to the second order. Squares do not wash out.
     """
 
-    measures_each: ClassVar[bool] = True
+    uses_per_example_gradients: ClassVar[bool] = True
 
     def exact(self, network: Network, genome: Tensor, experience: Nest) -> Tensor:
         """Return the raw sensitivity, by gradients of single experiences."""
@@ -178,13 +178,13 @@ class RmsMeasure(Probing):
 
     def estimated(self, network: Network, genome: Tensor, experience: Nest, seed: Tensor, probes: int) -> Tensor:
         """Return an estimate of it, with a sign for every output of every experience."""
-        return probed_rms(network, genome, experience, seed, probes=probes)
+        return estimate_rms_sensitivity(network, genome, experience, seed, probes=probes)
 
     def passes(self, network: Network) -> int:
         """Return the number of probes: none where a network answers few numbers."""
         if self.probes is not None:
             return self.probes
-        return 0 if network.answers is not None and network.answers <= EXACT else PROBES
+        return 0 if network.output_size is not None and network.output_size <= EXACT else PROBES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,9 @@ import tensorflow as tf
 
 from tfsm.interfaces import Child, Nest, Tensor
 from tfsm.kernels.experience import sample_experiences
-from tfsm.kernels.line_search import Found, search
+from tfsm.kernels.line_search import LineSearchResult, line_search
 from tfsm.kernels.random import split
-from tfsm.kernels.sensitivity import bounded, divergence
+from tfsm.kernels.sensitivity import divergence, guard_sensitivity
 from tfsm.models.network import Network
 from tfsm_plugins.mutations.gradient import AbsMeasure, Measuring, RmsMeasure, SecondOrderMeasure, SumMeasure
 from tfsm_plugins.mutations.options import (
@@ -43,10 +43,10 @@ class SafeMutationRescale(RescaleOptions):
         """Return the child; `intensity` is the wanted divergence."""
         noise_seed, sample_seed = split(seed, 2)
         seen = sample_experiences(experience, self.experiences, sample_seed, replacement=self.replacement)
-        return rescaled(self, network, parent, seen, network.noise(noise_seed), intensity)
+        return rescale(self, network, parent, seen, network.noise(noise_seed), intensity)
 
 
-def rescaled(
+def rescale(
     options: RescaleOptions, network: Network, parent: Tensor, seen: Nest, along: Tensor, intensity: Tensor
 ) -> Child:
     """Return the child of parents `[B, P]` along directions `[B, P]` at which the divergence is `intensity`."""
@@ -58,17 +58,19 @@ def rescaled(
     def measure(magnitude: Tensor) -> Tensor:
         return scale * divergence(before, network.rows(parent + magnitude[:, None] * direction, seen))
 
-    found = sought(options, measure, parent, intensity)
-    return Child(parent + found.magnitude[:, None] * direction, told(found))
+    found = search_magnitude(options, measure, parent, intensity)
+    return Child(parent + found.magnitude[:, None] * direction, search_diagnostics(found))
 
 
-def sought(options: SearchOptions, measure: Callable[[Tensor], Tensor], parent: Tensor, intensity: Tensor) -> Found:
+def search_magnitude(
+    options: SearchOptions, measure: Callable[[Tensor], Tensor], parent: Tensor, intensity: Tensor
+) -> LineSearchResult:
     """Search for the magnitudes `[B]` that measure as much as `intensity`, one number or `[B, 1]`."""
     wanted = tf.broadcast_to(tf.reshape(tf.cast(intensity, parent.dtype), [-1]), tf.shape(parent)[:1])
-    return search(measure, wanted, tf.sqrt(wanted), tolerance=options.tolerance, max_steps=options.max_steps)
+    return line_search(measure, wanted, tf.sqrt(wanted), tolerance=options.tolerance, max_steps=options.max_steps)
 
 
-def told(found: Found) -> dict[str, Tensor]:
+def search_diagnostics(found: LineSearchResult) -> dict[str, Tensor]:
     """Return what a search has to say, for the log."""
     return {
         "search_steps": tf.cast(found.steps, tf.float32),
@@ -87,7 +89,9 @@ class ShapedRescale(Measuring, RescaleOptions, ABC):
     def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Child:
         """Return the child; `intensity` is the wanted divergence."""
         noise, seen, sensitivity = self.drawn(network, parent, experience, seed, 1.0)
-        return rescaled(self, network, parent, seen, noise / bounded(sensitivity, self.zero, self.floor), intensity)
+        return rescale(
+            self, network, parent, seen, noise / guard_sensitivity(sensitivity, self.zero, self.floor), intensity
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

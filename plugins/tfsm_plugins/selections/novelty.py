@@ -8,7 +8,7 @@ from typing import ClassVar
 import tensorflow as tf
 
 from tfsm.interfaces import Admission, Candidate, Choice, Nest, Population, SelectionContext, Tensor
-from tfsm.kernels.random import fold, split, uniform
+from tfsm.kernels.random import fold_in, split, uniform
 from tfsm_plugins.selections.options import NoveltyOptions
 from tfsm_plugins.selections.steady_state import draw_tournament
 
@@ -45,7 +45,7 @@ class Novelty(NoveltyOptions):
         """Let every child in, and put some into the archive."""
         archive, count = population.state["archive"], population.state["count"]
         healthy = tf.math.is_finite(candidate.fitness)
-        kept = healthy & (uniform(fold(seed, 1), 1)[:, 0] < self.archived)
+        kept = healthy & (uniform(fold_in(seed, 1), 1)[:, 0] < self.archived)
         here = kept[:, None] & tf.equal(tf.range(self.archive), (count % self.archive)[:, None])  # [B, A]
         told = tf.cast(candidate.behavior, archive.dtype)[:, None]
         state = {"archive": tf.where(here[..., None], told, archive), "count": count + tf.cast(kept, tf.int32)}

@@ -32,7 +32,7 @@ from tests.domains.pixel_maze.test_domains import (  # noqa: E402
     moves_of,
     tiny,
 )
-from tfsm.kernels.experience import dense  # noqa: E402
+from tfsm.kernels.experience import to_dense  # noqa: E402
 from tfsm.models.network import Network  # noqa: E402
 from tfsm_domains.envs.env import Window  # noqa: E402
 from tfsm_domains.hard_maze.domain import HardMaze  # noqa: E402
@@ -511,8 +511,8 @@ def test_a_network_walks_as_in_the_domain(domain: Any, name: str) -> None:
     network = Network(tiny(times))  # type: ignore[arg-type]
     genomes = genomes_of(network, 2)
     evaluated = tf.function(lambda: domain.evaluate(network, genomes, SEEDS), autograph=False)()
-    inputs = tf.function(lambda: dense(domain.observe(evaluated.experience)), jit_compile=True, autograph=False)()
-    step = network.stepper(genomes, seen=tf.TensorSpec([64, 64, 1], tf.float32))
+    inputs = tf.function(lambda: to_dense(domain.observe(evaluated.experience)), jit_compile=True, autograph=False)()
+    step = network.stepper(genomes, observation=tf.TensorSpec([64, 64, 1], tf.float32))
     ask = tf.function(step, autograph=False)
     for lane in range(2):
         state: Any = step.start

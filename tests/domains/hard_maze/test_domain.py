@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.domains.hard_maze.mazes import ROOM_FILE
 from tfsm.evolution.initialization import Initializer
-from tfsm.kernels.random import fold, root_seed
+from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network
 from tfsm_domains.hard_maze import domain as hardmaze
 from tfsm_domains.hard_maze.domain import HardMaze
@@ -22,7 +22,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> HardMaze:
 
 
 def genomes_of(network: Network, count: int) -> tf.Tensor:
-    return Initializer().genomes(network, fold(root_seed(0), 0, tf.range(count)))
+    return Initializer().genomes(network, fold_in(root_seed(0), 0, tf.range(count)))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.domains.hard_maze.mazes import room
 from tests.reference import hard_maze as reference
 from tfsm.evolution.initialization import Initializer
-from tfsm.kernels.random import fold, root_seed
+from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network
 from tfsm_domains.hard_maze.domain import HardMaze
 from tfsm_domains.hard_maze.maze import Maze, read_maze
@@ -128,7 +128,7 @@ def test_having_been_there_once_is_enough() -> None:
 def test_alone_or_among_many_a_robot_takes_the_same_way_bit_for_bit(how: str) -> None:
     domain = HardMaze()
     network = Network(domain.network())
-    genomes = Initializer().genomes(network, fold(root_seed(0), 0, tf.range(5)))
+    genomes = Initializer().genomes(network, fold_in(root_seed(0), 0, tf.range(5)))
 
     def rolled(own: tf.Tensor) -> tf.Tensor:
         return domain.roll(network, own, trail=True).trail

@@ -20,7 +20,7 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.interfaces import SupportsBehaviorMap, SupportsFilm
-from tfsm.kernels.random import fold, root_seed
+from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 from tfsm.runs.build import build_engine
@@ -45,7 +45,7 @@ def tiny(times: int) -> keras.Model:
 
 
 def genomes_of(network: Network, count: int) -> tf.Tensor:
-    return Initializer("xavier-normal", 3.0).genomes(network, fold(root_seed(0), 0, tf.range(count)))
+    return Initializer("xavier-normal", 3.0).genomes(network, fold_in(root_seed(0), 0, tf.range(count)))
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_the_networks_are_the_papers(maze: type[Maze], dual_bias: bool, weights:
     assert model.output_shape[1:] == (40 if maze is TopdownMaze else 100, 5)
     network = Network(model)
     assert network.program.native
-    assert network.tapped
+    assert network.has_per_example_gradients
 
 
 @pytest.mark.parametrize("maze", [TopdownMaze, FirstPersonMaze])
 def test_the_alternative_is_a_stack_of_conv_lstms(maze: type[Maze]) -> None:
     network = Network(maze(network="convlstm").network())
-    assert [path.kind for path in network.program.paths if path.kind == "ConvLSTM2D"] == ["ConvLSTM2D"] * 2
+    assert [plan.kind for plan in network.program.layers if plan.kind == "ConvLSTM2D"] == ["ConvLSTM2D"] * 2
     assert network.program.native
 
 

@@ -97,4 +97,4 @@ def test_what_the_rule_cannot_do_is_said(options: dict[str, Any], why: str) -> N
     x = keras.Input((3, 4, 4, 1))
     outputs = kl.ConvLSTM2D(1, 3, padding="same", **options)(x)
     model = keras.Model(x, outputs[0] if isinstance(outputs, list | tuple) else outputs)
-    assert why in [path.why for path in Network(model).program.paths]
+    assert why in [plan.reason for plan in Network(model).program.layers]

@@ -10,32 +10,32 @@ import keras
 
 from tfsm.models.loading import DualBiasLSTMCell
 from tfsm.models.rules.convolution import (
-    LONGEST_PICTURES,
+    MAX_XLA_FRAMES,
     convolution,
     convolutional_lstm,
-    tells,
-    why_not_convolution,
-    why_not_convolutional_lstm,
+    explain_unsupported_convolution,
+    explain_unsupported_convolutional_lstm,
+    reports_gradients,
 )
 from tfsm.models.rules.dense import (
     dense,
     einsum_dense,
     embedding,
+    explain_unsupported,
+    explain_unsupported_embedding,
+    explain_unsupported_normalization,
+    explain_unsupported_prelu,
     normalization,
     prelu,
-    why_not_dense,
-    why_not_embedding,
-    why_not_normalization,
-    why_not_prelu,
 )
 from tfsm.models.rules.recurrent import (
-    LONGEST,
+    MAX_XLA_STEPS,
     bidirectional,
+    explain_unsupported_bidirectional,
+    explain_unsupported_recurrent,
     gru,
     lstm,
     simple_rnn,
-    why_not_bidirectional,
-    why_not_recurrent,
 )
 
 
@@ -45,18 +45,18 @@ class Rule:
 
     run: Callable[..., Any]
     """Inputs are `[B, N, ...]`, or `[1, N, ...]` where all genomes see the same."""
-    why_not: Callable[[Any], str | None]
-    tells: Callable[[Any], bool] = lambda layer: True
+    explain_unsupported: Callable[[Any], str | None]
+    reports_gradients: Callable[[Any], bool] = lambda layer: True
     """Whether it tells taps how a layer's variables are used."""
-    starts: bool = False
+    accepts_initial_state: bool = False
     """Whether `run` takes the state to start from as a fourth argument."""
-    longest: int | None = None
+    max_xla_steps: int | None = None
     """The longest sequence through which XLA runs it well; None where it does not run through time."""
 
     @property
-    def over_time(self) -> bool:
+    def is_recurrent(self) -> bool:
         """Whether it runs through time."""
-        return self.longest is not None
+        return self.max_xla_steps is not None
 
 
 def _says_nothing(layer: Any) -> bool:
@@ -67,24 +67,32 @@ def rule_for(layer: object) -> Rule | None:
     """Return the rule for exactly this class of layer; a subclass may do anything, so it gets none."""
     layers = keras.layers
     rules: dict[type, Rule] = {
-        layers.Dense: Rule(dense, why_not_dense),
-        layers.EinsumDense: Rule(einsum_dense, why_not_dense, _says_nothing),
-        layers.Embedding: Rule(embedding, why_not_embedding, _says_nothing),
-        layers.SimpleRNN: Rule(simple_rnn, why_not_recurrent, starts=True, longest=LONGEST),
-        layers.LSTM: Rule(lstm, why_not_recurrent, starts=True, longest=LONGEST),
-        layers.GRU: Rule(gru, why_not_recurrent, starts=True, longest=LONGEST),
-        layers.Conv1D: Rule(convolution, why_not_convolution, tells),
-        layers.Conv2D: Rule(convolution, why_not_convolution, tells),
-        layers.Conv3D: Rule(convolution, why_not_convolution, tells),
-        layers.Bidirectional: Rule(bidirectional, why_not_bidirectional),
-        layers.BatchNormalization: Rule(normalization, why_not_normalization),
-        layers.LayerNormalization: Rule(normalization, why_not_normalization),
-        layers.GroupNormalization: Rule(normalization, why_not_normalization),
-        layers.RMSNormalization: Rule(normalization, why_not_normalization),
-        layers.PReLU: Rule(prelu, why_not_prelu),
-        layers.ConvLSTM1D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST_PICTURES),
-        layers.ConvLSTM2D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST_PICTURES),
-        layers.ConvLSTM3D: Rule(convolutional_lstm, why_not_convolutional_lstm, longest=LONGEST_PICTURES),
+        layers.Dense: Rule(dense, explain_unsupported),
+        layers.EinsumDense: Rule(einsum_dense, explain_unsupported, _says_nothing),
+        layers.Embedding: Rule(embedding, explain_unsupported_embedding, _says_nothing),
+        layers.SimpleRNN: Rule(
+            simple_rnn, explain_unsupported_recurrent, accepts_initial_state=True, max_xla_steps=MAX_XLA_STEPS
+        ),
+        layers.LSTM: Rule(lstm, explain_unsupported_recurrent, accepts_initial_state=True, max_xla_steps=MAX_XLA_STEPS),
+        layers.GRU: Rule(gru, explain_unsupported_recurrent, accepts_initial_state=True, max_xla_steps=MAX_XLA_STEPS),
+        layers.Conv1D: Rule(convolution, explain_unsupported_convolution, reports_gradients),
+        layers.Conv2D: Rule(convolution, explain_unsupported_convolution, reports_gradients),
+        layers.Conv3D: Rule(convolution, explain_unsupported_convolution, reports_gradients),
+        layers.Bidirectional: Rule(bidirectional, explain_unsupported_bidirectional),
+        layers.BatchNormalization: Rule(normalization, explain_unsupported_normalization),
+        layers.LayerNormalization: Rule(normalization, explain_unsupported_normalization),
+        layers.GroupNormalization: Rule(normalization, explain_unsupported_normalization),
+        layers.RMSNormalization: Rule(normalization, explain_unsupported_normalization),
+        layers.PReLU: Rule(prelu, explain_unsupported_prelu),
+        layers.ConvLSTM1D: Rule(
+            convolutional_lstm, explain_unsupported_convolutional_lstm, max_xla_steps=MAX_XLA_FRAMES
+        ),
+        layers.ConvLSTM2D: Rule(
+            convolutional_lstm, explain_unsupported_convolutional_lstm, max_xla_steps=MAX_XLA_FRAMES
+        ),
+        layers.ConvLSTM3D: Rule(
+            convolutional_lstm, explain_unsupported_convolutional_lstm, max_xla_steps=MAX_XLA_FRAMES
+        ),
     }
     cells: dict[type, type] = {
         layers.SimpleRNNCell: layers.SimpleRNN,

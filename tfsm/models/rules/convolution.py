@@ -11,9 +11,9 @@ from typing import Any
 import tensorflow as tf
 
 from tfsm.interfaces import Tensor
-from tfsm.models.rules.dense import activated, why_not_dense
-from tfsm.models.rules.recurrent import lstm_state, over_time, why_not_recurrent
-from tfsm.models.weights import State, Weights
+from tfsm.models.rules.dense import apply_activation, explain_unsupported
+from tfsm.models.rules.recurrent import explain_unsupported_recurrent, next_lstm_state, run_over_time
+from tfsm.models.weights import CellState, Weights
 
 _FORMATS = ("NWC", "NHWC", "NDHWC")
 
@@ -21,14 +21,14 @@ UNROLLED_LANES = 32
 """Up to so many genomes get an operation each in the graph; more go through a loop."""
 
 
-def why_not_convolution(layer: Any) -> str | None:
+def explain_unsupported_convolution(layer: Any) -> str | None:
     """Name what keeps a convolution from its rule, or None."""
-    if layer.groups != 1 and _strange(layer):
+    if layer.groups != 1 and _is_strided_and_dilated(layer):
         return "it is grouped, strided and dilated"
-    return why_not_dense(layer)
+    return explain_unsupported(layer)
 
 
-def tells(layer: Any) -> bool:
+def reports_gradients(layer: Any) -> bool:
     """Say whether taps hear how a convolution's filters are used: not where they are in groups."""
     return bool(layer.groups == 1)
 
@@ -47,14 +47,14 @@ def convolution(layer: Any, weights: Weights, x: Tensor) -> Tensor:
 
 def _channels_last(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     bias = layer.bias if layer.use_bias else None
-    if layer.groups != 1 or (weights.taps is None and not _strange(layer)):
-        return activated(layer, _lane_by_lane(layer, weights, x, bias))
-    taken = patches(x, layer.kernel_size, layer.strides, layer.dilation_rate, layer.padding)
+    if layer.groups != 1 or (weights.per_example is None and not _is_strided_and_dilated(layer)):
+        return apply_activation(layer, _lane_by_lane(layer, weights, x, bias))
+    taken = extract_patches(x, layer.kernel_size, layer.strides, layer.dilation_rate, layer.padding)
     z, _ = weights.linear(taken, layer.kernel, bias, layer.compute_dtype)
-    return activated(layer, z)
+    return apply_activation(layer, z)
 
 
-def _strange(layer: Any) -> bool:
+def _is_strided_and_dilated(layer: Any) -> bool:
     # The library's convolutions take no steps between dilated places.
     return max(layer.strides) > 1 and max(layer.dilation_rate) > 1
 
@@ -67,7 +67,7 @@ def _lane_by_lane(layer: Any, weights: Weights, x: Tensor, bias: Any) -> Tensor:
     filters = weights.of(layer.kernel, layer.compute_dtype)  # [B, *window, in, out]
     offsets = None if bias is None else weights.of(bias, layer.compute_dtype)
     padding = layer.padding.upper()
-    places = [_places(layer, axis, size) for axis, size in enumerate(x.shape[2:-1])]
+    places = [_output_positions(layer, axis, size) for axis, size in enumerate(x.shape[2:-1])]
     if layer.padding == "causal":
         x = tf.pad(x, [(0, 0), (0, 0), ((layer.kernel_size[0] - 1) * layer.dilation_rate[0], 0), (0, 0)])
         padding = "VALID"
@@ -87,7 +87,7 @@ def _lane_by_lane(layer: Any, weights: Weights, x: Tensor, bias: Any) -> Tensor:
     parts = (x, filters) if offsets is None else (x, filters, offsets)
     lanes = 1 if all(part.shape[0] == 1 for part in parts) else next(p.shape[0] for p in parts if p.shape[0] != 1)
     if lanes is None or lanes > UNROLLED_LANES:
-        wide = tuple(weights.wide(part) for part in parts)
+        wide = tuple(weights.widen(part) for part in parts)
         signature = tf.TensorSpec([x.shape[1], *places, layer.filters], x.dtype)
         return tf.map_fn(lambda own: one(*own), wide, fn_output_signature=signature)
     # Not by slices, of which each has a gradient as large as the whole.
@@ -95,14 +95,14 @@ def _lane_by_lane(layer: Any, weights: Weights, x: Tensor, bias: Any) -> Tensor:
     return tf.stack([one(*own) for own in zip(*each, strict=True)])
 
 
-def patches(
+def extract_patches(
     x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], dilation: tuple[int, ...], padding: str
 ) -> Tensor:
     """Return what each place of a convolution sees: `[B, N, *places, window * in]` from x `[B, N, *space, in]`."""
     space = x.shape[2:-1]
     reach = [(w - 1) * d + 1 for w, d in zip(window, dilation, strict=True)]
     if padding != "valid":
-        needed = [_padding(s, r, stride) for s, r, stride in zip(space, reach, strides, strict=True)]
+        needed = [_same_padding(s, r, stride) for s, r, stride in zip(space, reach, strides, strict=True)]
         before = [r - 1 if padding == "causal" else n // 2 for n, r in zip(needed, reach, strict=True)]
         after = [0 if padding == "causal" else n - b for n, b in zip(needed, before, strict=True)]
         x = tf.pad(x, [(0, 0), (0, 0), *zip(before, after, strict=True), (0, 0)])
@@ -116,7 +116,7 @@ def patches(
     return x
 
 
-def _places(layer: Any, axis: int, size: int | None) -> int | None:
+def _output_positions(layer: Any, axis: int, size: int | None) -> int | None:
     """Return at how many places of an axis a layer's filters are put."""
     if size is None:
         return None
@@ -125,7 +125,7 @@ def _places(layer: Any, axis: int, size: int | None) -> int | None:
     return -(-size // layer.strides[axis])
 
 
-def _padding(size: int, reach: int, stride: int) -> int:
+def _same_padding(size: int, reach: int, stride: int) -> int:
     """TensorFlow's "same": as many places as the strides fit, the rest split with the odd one behind."""
     return max((-(-size // stride) - 1) * stride + reach - size, 0)
 
@@ -133,17 +133,17 @@ def _padding(size: int, reach: int, stride: int) -> int:
 UNROLLED_STEPS = 4
 """Fewer than of other recurrent layers: XLA takes long to compile the backward pass of many, and fuses it badly."""
 
-LONGEST_PICTURES = 64
+MAX_XLA_FRAMES = 64
 """XLA was faster up to here in every measurement; nothing longer was measured."""
 
 
-def why_not_convolutional_lstm(layer: Any) -> str | None:
+def explain_unsupported_convolutional_lstm(layer: Any) -> str | None:
     """Name what keeps a convolutional LSTM from its rule, or None."""
     if layer.data_format != "channels_last":
         return "channels come first"
     if layer.return_state:
         return "it returns its state"
-    return why_not_recurrent(layer)
+    return explain_unsupported_recurrent(layer)
 
 
 def convolutional_lstm(layer: Any, weights: Weights, x: Tensor) -> Tensor:
@@ -152,9 +152,9 @@ def convolutional_lstm(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     x = tf.cast(x, dtype)  # [B, N, T, *space, in]
     if layer.go_backwards:
         x = tf.reverse(x, axis=[2])
-    seen = _at_all_times(x, cell.kernel_size, cell.strides, cell.dilation_rate, cell.padding)
+    seen = _extract_patches_over_time(x, cell.kernel_size, cell.strides, cell.dilation_rate, cell.padding)
     z, delta = weights.linear(seen, cell.kernel, cell.bias if cell.use_bias else None, dtype)
-    z = weights.wide(z)  # [B, N, T, *places, 4 * filters]
+    z = weights.widen(z)  # [B, N, T, *places, 4 * filters]
 
     shape = tf.shape(z)
     sizes = [z.shape[i] if z.shape[i] is not None else shape[i] for i in range(z.shape.rank)]
@@ -163,27 +163,27 @@ def convolutional_lstm(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     recurrent = weights.of(cell.recurrent_kernel, dtype)
     recurrent = tf.reshape(recurrent, [recurrent.shape[0] or -1, math.prod(cell.kernel_size) * cell.filters, gates])
 
-    def step(z: Tensor, state: State, recurrent: Tensor) -> State:
+    def step(z: Tensor, state: CellState, recurrent: Tensor) -> CellState:
         hidden, carry = state
-        around = patches(hidden, cell.kernel_size, ones, ones, "same")
+        around = extract_patches(hidden, cell.kernel_size, ones, ones, "same")
         product = tf.matmul(tf.reshape(around, [lanes, -1, around.shape[-1]]), recurrent)
-        return lstm_state(cell, z + tf.reshape(product, [lanes, examples, *places, gates]), carry)
+        return next_lstm_state(cell, z + tf.reshape(product, [lanes, examples, *places, gates]), carry)
 
     start = tf.zeros([lanes, examples, *places, cell.filters], dtype)
-    outputs, last = over_time(weights, step, z, weights.remembered((start, start)), (recurrent,), UNROLLED_STEPS)
-    weights.remember(last)
-    if weights.taps is not None:
+    outputs, last = run_over_time(weights, step, z, weights.initial_state((start, start)), (recurrent,), UNROLLED_STEPS)
+    weights.save_state(last)
+    if weights.per_example is not None:
         # The state that a step sees is what the one before it left.
         before = tf.concat([start[:, :, None], outputs[:, :, :-1]], axis=2)
-        around = _at_all_times(before, cell.kernel_size, ones, ones, "same")
-        weights.taps.record(cell.recurrent_kernel, around, delta)
+        around = _extract_patches_over_time(before, cell.kernel_size, ones, ones, "same")
+        weights.per_example.record(cell.recurrent_kernel, around, delta)
     return outputs if layer.return_sequences else last[0]
 
 
-def _at_all_times(
+def _extract_patches_over_time(
     x: Tensor, window: tuple[int, ...], strides: tuple[int, ...], dilation: tuple[int, ...], padding: str
 ) -> Tensor:
     """Return the patches `[B, N, T, *places, window * in]` of x `[B, N, T, *space, in]`."""
     lanes, examples, times = (x.shape[i] if x.shape[i] is not None else tf.shape(x)[i] for i in range(3))
-    taken = patches(tf.reshape(x, [lanes, -1, *x.shape[3:]]), window, strides, dilation, padding)
+    taken = extract_patches(tf.reshape(x, [lanes, -1, *x.shape[3:]]), window, strides, dilation, padding)
     return tf.reshape(taken, [lanes, examples, times, *taken.shape[2:]])

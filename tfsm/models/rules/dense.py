@@ -11,7 +11,7 @@ from tfsm.interfaces import Tensor
 from tfsm.models.weights import Weights, accepts_training, call_folded
 
 
-def why_not_dense(layer: Any) -> str | None:
+def explain_unsupported(layer: Any) -> str | None:
     """Name what keeps a layer from its rule, or None."""
     if getattr(layer, "lora_enabled", False):
         return "LoRA is enabled"
@@ -20,12 +20,12 @@ def why_not_dense(layer: Any) -> str | None:
     return None
 
 
-def why_not_embedding(layer: Any) -> str | None:
+def explain_unsupported_embedding(layer: Any) -> str | None:
     """Name what keeps an embedding from its rule, or None."""
-    return "it makes a mask" if layer.mask_zero else why_not_dense(layer)
+    return "it makes a mask" if layer.mask_zero else explain_unsupported(layer)
 
 
-def activated(layer: Any, z: Tensor, name: str = "activation") -> Tensor:
+def apply_activation(layer: Any, z: Tensor, name: str = "activation") -> Tensor:
     """Apply a layer's activation, which sees examples only."""
     activation = getattr(layer, name)
     # The shape is said again: how many examples there are is lost where the number of genomes is not known.
@@ -36,38 +36,38 @@ def dense(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     """Run a Dense layer."""
     dtype = layer.compute_dtype
     z, _ = weights.linear(tf.cast(x, dtype), layer.kernel, layer.bias if layer.use_bias else None, dtype)
-    return activated(layer, z)
+    return apply_activation(layer, z)
 
 
 def einsum_dense(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     """Run an EinsumDense layer: its own equation, with a letter more for the genomes."""
     dtype = layer.compute_dtype
-    kernel = weights.wide(weights.of(layer.kernel, dtype))
+    kernel = weights.widen(weights.of(layer.kernel, dtype))
     inputs, result = layer.equation.replace(" ", "").split("->")
     left, right = inputs.split(",")
     lane = next(letter for letter in "ZYXWVU" if letter not in layer.equation)
-    z = tf.einsum(f"{lane}{left},{lane}{right}->{lane}{result}", weights.wide(tf.cast(x, dtype)), kernel)
+    z = tf.einsum(f"{lane}{left},{lane}{right}->{lane}{result}", weights.widen(tf.cast(x, dtype)), kernel)
     if layer.bias is not None:
         bias = weights.of(layer.bias, dtype)
         missing = z.shape.rank - bias.shape.rank
         z = z + tf.reshape(bias, [bias.shape[0] or -1, *[1] * missing, *bias.shape[1:]])
-    return activated(layer, z)
+    return apply_activation(layer, z)
 
 
 def embedding(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     """Run an Embedding layer."""
-    table = weights.wide(weights.of(layer.embeddings, layer.compute_dtype))
-    return tf.gather(table, tf.cast(weights.wide(x), tf.int32), batch_dims=1)
+    table = weights.widen(weights.of(layer.embeddings, layer.compute_dtype))
+    return tf.gather(table, tf.cast(weights.widen(x), tf.int32), batch_dims=1)
 
 
-def why_not_normalization(layer: Any) -> str | None:
+def explain_unsupported_normalization(layer: Any) -> str | None:
     """Name what keeps a normalization from its rule, or None."""
     rank = len(layer.get_build_config()["input_shape"])
     axes = sorted(axis % rank for axis in tf.nest.flatten(layer.axis))
     return None if axes == list(range(rank - len(axes), rank)) else "it normalizes other axes than the last"
 
 
-def why_not_prelu(layer: Any) -> str | None:
+def explain_unsupported_prelu(layer: Any) -> str | None:
     """Name what keeps a PReLU from its rule, or None."""
     sizes = list(layer.alpha.shape)
     while sizes and sizes[0] == 1:
@@ -78,7 +78,7 @@ def why_not_prelu(layer: Any) -> str | None:
 
 def normalization(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     """Run a Batch-, Layer-, Group- or RMSNormalization layer, as in inference."""
-    scale, offset = _scale(layer), getattr(layer, "beta", None)
+    scale, offset = _scale_variable(layer), getattr(layer, "beta", None)
     weightless = {id(scale): tf.ones, id(offset): tf.zeros}
 
     def neutral(variable: Any) -> Tensor:
@@ -89,55 +89,55 @@ def normalization(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     kinds = [[neutral(v) for v in kind] for kind in (layer.trainable_variables, layer.non_trainable_variables)]
     training = {"training": False} if accepts_training(layer.call) else {}
     normal = call_folded(lambda own: layer.stateless_call(*kinds, own, **training)[0], (x,))
-    return _shifted(weights, _scaled(weights, normal, scale), offset)
+    return _shift_by(weights, _scale_by(weights, normal, scale), offset)
 
 
 def prelu(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     """Run a PReLU layer."""
     x = tf.cast(x, layer.compute_dtype)
-    return tf.nn.relu(x) + _scaled(weights, -tf.nn.relu(-x), layer.alpha)
+    return tf.nn.relu(x) + _scale_by(weights, -tf.nn.relu(-x), layer.alpha)
 
 
-def _scale(layer: Any) -> Any:
+def _scale_variable(layer: Any) -> Any:
     gamma = getattr(layer, "gamma", None)
     # RMSNormalization has another name for it, which in the others is a switch.
     return layer.scale if gamma is None and hasattr(layer.scale, "shape") else gamma
 
 
-def _scaled(weights: Weights, x: Tensor, scale: Any) -> Tensor:
+def _scale_by(weights: Weights, x: Tensor, scale: Any) -> Tensor:
     """Return x `[B, N, ...]` times a variable of the shape of its last axes."""
     if scale is None:
         return x
-    flat = _flat(weights, x, scale)
-    s = _one_place(weights.of(scale, x.dtype))
+    flat = _flatten_positions(weights, x, scale)
+    s = _at_one_position(weights.of(scale, x.dtype))
     # A delta on the factor, at every place its own: the gradients by it add up to the factor's, as a bias' do.
-    return tf.reshape(flat * (s + _tapped(weights, flat, scale)), _shape(flat, x))
+    return tf.reshape(flat * (s + _zero_delta(weights, flat, scale)), _shape(flat, x))
 
 
-def _shifted(weights: Weights, x: Tensor, offset: Any) -> Tensor:
+def _shift_by(weights: Weights, x: Tensor, offset: Any) -> Tensor:
     """Return x `[B, N, ...]` plus a variable of the shape of its last axes."""
     if offset is None:
         return x
-    flat = _flat(weights, x, offset)
-    b = _one_place(weights.of(offset, x.dtype))
-    return tf.reshape(flat + b + _tapped(weights, flat, offset), _shape(flat, x))
+    flat = _flatten_positions(weights, x, offset)
+    b = _at_one_position(weights.of(offset, x.dtype))
+    return tf.reshape(flat + b + _zero_delta(weights, flat, offset), _shape(flat, x))
 
 
-def _flat(weights: Weights, x: Tensor, variable: Any) -> Tensor:
+def _flatten_positions(weights: Weights, x: Tensor, variable: Any) -> Tensor:
     """Return `[B, N, M, size]`, where the last axis is the variable's."""
     lanes, examples = (x.shape[i] if x.shape[i] is not None else tf.shape(x)[i] for i in range(2))
-    return weights.wide(tf.reshape(x, [lanes, examples, -1, math.prod(variable.shape)]))
+    return weights.widen(tf.reshape(x, [lanes, examples, -1, math.prod(variable.shape)]))
 
 
-def _one_place(value: Tensor) -> Tensor:
+def _at_one_position(value: Tensor) -> Tensor:
     return tf.reshape(value, [value.shape[0] or tf.shape(value)[0], 1, 1, math.prod(value.shape[1:])])
 
 
-def _tapped(weights: Weights, flat: Tensor, variable: Any) -> Tensor | float:
-    if weights.taps is None:
+def _zero_delta(weights: Weights, flat: Tensor, variable: Any) -> Tensor | float:
+    if weights.per_example is None:
         return 0.0
-    delta, number = weights.taps.delta(flat)
-    weights.taps.record(variable, None, number)
+    delta, number = weights.per_example.delta(flat)
+    weights.per_example.record(variable, None, number)
     return delta
 
 

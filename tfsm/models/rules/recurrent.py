@@ -9,74 +9,74 @@ import keras
 import tensorflow as tf
 
 from tfsm.interfaces import Tensor
-from tfsm.models.rules.dense import activated
+from tfsm.models.rules.dense import apply_activation
 from tfsm.models.scan import Parts, Scan
-from tfsm.models.weights import State, Weights
+from tfsm.models.weights import CellState, Weights
 
 UNROLLED_STEPS = 16
 """Sequences up to this length are unrolled; longer ones run in a loop, which compiles faster."""
 
-LONGEST = 400
+MAX_XLA_STEPS = 400
 """XLA was faster than a plain graph up to here in every measurement; nothing longer was measured."""
 
-Step = Callable[..., State]
+Step = Callable[..., CellState]
 """From what is known of a time beforehand, the state and the weights that a step multiplies by, to the next state."""
 
 
-def why_not_recurrent(layer: Any) -> str | None:
+def explain_unsupported_recurrent(layer: Any) -> str | None:
     """Name what keeps a recurrent layer from its rule, or None."""
     if getattr(layer, "reset_after", None) is False:
         return "reset_after=False"
     return None
 
 
-def simple_rnn(layer: Any, weights: Weights, x: Tensor, first: State | None = None) -> Any:
+def simple_rnn(layer: Any, weights: Weights, x: Tensor, first: CellState | None = None) -> Any:
     """Run a SimpleRNN layer."""
     cell = layer.cell
     recurrent = weights.of(cell.recurrent_kernel, layer.compute_dtype)
 
-    def step(z: Tensor, state: State, recurrent: Tensor) -> State:
-        return (activated(cell, z + tf.matmul(state[0], recurrent)),)
+    def step(z: Tensor, state: CellState, recurrent: Tensor) -> CellState:
+        return (apply_activation(cell, z + tf.matmul(state[0], recurrent)),)
 
     return _run(layer, weights, x, step, (recurrent,), first, states=1)
 
 
-def lstm(layer: Any, weights: Weights, x: Tensor, first: State | None = None) -> Any:
+def lstm(layer: Any, weights: Weights, x: Tensor, first: CellState | None = None) -> Any:
     """Run an LSTM layer."""
     cell = layer.cell
     recurrent = weights.of(cell.recurrent_kernel, layer.compute_dtype)
 
-    def step(z: Tensor, state: State, recurrent: Tensor) -> State:
+    def step(z: Tensor, state: CellState, recurrent: Tensor) -> CellState:
         hidden, carry = state
-        return lstm_state(cell, z + tf.matmul(hidden, recurrent), carry)
+        return next_lstm_state(cell, z + tf.matmul(hidden, recurrent), carry)
 
     second = getattr(cell, "recurrent_bias", None)
     return _run(layer, weights, x, step, (recurrent,), first, states=2, second_bias=second)
 
 
-def lstm_state(cell: Any, z: Tensor, carry: Tensor) -> State:
+def next_lstm_state(cell: Any, z: Tensor, carry: Tensor) -> CellState:
     """Return an LSTM's next state from its gates before their activation `[..., 4 * units]`, in Keras' order."""
     i, f, c, o = tf.split(z, 4, axis=-1)
-    i, f, o = (activated(cell, gate, "recurrent_activation") for gate in (i, f, o))
-    carry = f * carry + i * activated(cell, c)
-    return o * activated(cell, carry), carry
+    i, f, o = (apply_activation(cell, gate, "recurrent_activation") for gate in (i, f, o))
+    carry = f * carry + i * apply_activation(cell, c)
+    return o * apply_activation(cell, carry), carry
 
 
-def gru(layer: Any, weights: Weights, x: Tensor, first: State | None = None) -> Any:
+def gru(layer: Any, weights: Weights, x: Tensor, first: CellState | None = None) -> Any:
     """Run a GRU layer with the reset gate applied after the product."""
     cell = layer.cell
     dtype = layer.compute_dtype
     recurrent = weights.of(cell.recurrent_kernel, dtype)
     constants = (recurrent, weights.of(cell.bias, dtype)[:, 1, None]) if cell.use_bias else (recurrent,)
 
-    def step(z: Tensor, state: State, recurrent: Tensor, bias: Tensor | float = 0.0) -> State:
+    def step(z: Tensor, state: CellState, recurrent: Tensor, bias: Tensor | float = 0.0) -> CellState:
         (hidden,) = state
         x_update, x_reset, x_new, *delta = tf.split(z, z.shape[-1] // cell.units, axis=-1)
         inner = tf.matmul(hidden, recurrent) + bias
         h_update, h_reset, h_new = tf.split(inner + tf.concat(delta, axis=-1) if delta else inner, 3, axis=-1)
-        update = activated(cell, x_update + h_update, "recurrent_activation")
-        reset = activated(cell, x_reset + h_reset, "recurrent_activation")
-        new = activated(cell, x_new + reset * h_new)
+        update = apply_activation(cell, x_update + h_update, "recurrent_activation")
+        reset = apply_activation(cell, x_reset + h_reset, "recurrent_activation")
+        new = apply_activation(cell, x_new + reset * h_new)
         return (update * hidden + (1.0 - update) * new,)
 
     return _run(layer, weights, x, step, constants, first, states=1, own_recurrent_bias=cell.use_bias, own_delta=True)
@@ -88,7 +88,7 @@ def _run(
     x: Tensor,
     step: Step,
     constants: tuple[Tensor, ...],
-    first: State | None,
+    first: CellState | None,
     *,
     states: int,
     own_recurrent_bias: bool = False,
@@ -106,8 +106,8 @@ def _run(
         x = tf.reverse(x, axis=[2])
     bias = cell.bias if cell.use_bias else None
     z, delta = weights.linear(x, cell.kernel, bias, dtype, row=0 if own_recurrent_bias else None)  # [B, N, T, G]
-    z = weights.wide(z)
-    taps = weights.taps
+    z = weights.widen(z)
+    taps = weights.per_example
     if second_bias is not None:
         z = z + weights.of(second_bias, dtype)[:, None, None]
         if taps is not None:
@@ -118,9 +118,9 @@ def _run(
     shape = tf.shape(z)
     # Of a stateful layer too: an experience begins anew, as after `reset_state()`.
     zero = tf.zeros([z.shape[0] or shape[0], z.shape[1] or shape[1], cell.units], dtype)
-    start = (zero,) * states if first is None else tuple(weights.wide(tf.cast(state, dtype)) for state in first)
-    outputs, last = over_time(weights, step, z, weights.remembered(start), constants)
-    weights.remember(last)
+    start = (zero,) * states if first is None else tuple(weights.widen(tf.cast(state, dtype)) for state in first)
+    outputs, last = run_over_time(weights, step, z, weights.initial_state(start), constants)
+    weights.save_state(last)
     if taps is not None:
         # The state that a step sees is what the one before it left.
         taps.record(cell.recurrent_kernel, tf.concat([start[0][:, :, None], outputs[:, :, :-1]], axis=2), delta)
@@ -130,14 +130,14 @@ def _run(
     return (result, *last) if layer.return_state else result
 
 
-def over_time(
+def run_over_time(
     weights: Weights,
     step: Step,
     z: Tensor,
-    state: State,
+    state: CellState,
     constants: tuple[Tensor, ...],
     unrolled: int | None = None,
-) -> tuple[Tensor, State]:
+) -> tuple[Tensor, CellState]:
     """Run a step over z `[B, N, T, ...]`; return the first state at all times `[B, N, T, ...]`, and the last state.
 
     Args:
@@ -173,14 +173,14 @@ def over_time(
 Run = Callable[[Any, Weights, Tensor], Tensor]
 
 
-def why_not_bidirectional(layer: Any) -> str | None:
+def explain_unsupported_bidirectional(layer: Any) -> str | None:
     """Name what keeps a Bidirectional layer from its rule, or None."""
     if layer.merge_mode is None:
         return "it returns two outputs"
     for inner in (layer.forward_layer, layer.backward_layer):
-        if _rule(inner) is None:
+        if _find_runner(inner) is None:
             return f"no rule for {type(inner).__name__}"
-        why = "it returns its state" if inner.return_state else why_not_recurrent(inner)
+        why = "it returns its state" if inner.return_state else explain_unsupported_recurrent(inner)
         if why:
             return why
     return None
@@ -188,7 +188,7 @@ def why_not_bidirectional(layer: Any) -> str | None:
 
 def bidirectional(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     """Run a Bidirectional layer."""
-    there, back = (_ran(inner, weights, x) for inner in (layer.forward_layer, layer.backward_layer))
+    there, back = (_run_direction(inner, weights, x) for inner in (layer.forward_layer, layer.backward_layer))
     if layer.return_sequences:
         back = tf.reverse(back, axis=[2])
     if layer.merge_mode == "concat":
@@ -198,13 +198,13 @@ def bidirectional(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     return (there + back) * (0.5 if layer.merge_mode == "ave" else 1.0)
 
 
-def _ran(layer: Any, weights: Weights, x: Tensor) -> Tensor:
-    rule = _rule(layer)
+def _run_direction(layer: Any, weights: Weights, x: Tensor) -> Tensor:
+    rule = _find_runner(layer)
     assert rule is not None
     return rule(layer, weights, x)
 
 
-def _rule(layer: Any) -> Run | None:
+def _find_runner(layer: Any) -> Run | None:
     layers = keras.layers
     rules: dict[type, Run] = {layers.SimpleRNN: simple_rnn, layers.LSTM: lstm, layers.GRU: gru}
     return rules.get(type(layer))
