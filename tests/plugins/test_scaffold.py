@@ -49,8 +49,8 @@ def test_names_that_are_taken_are_refused(tmp_path: Path) -> None:
     plugins = load_plugins()
     with pytest.raises(TfsmError, match=r"a mutation named 'control' is there already, by plugin 'tfsm-mutations'"):
         write_package(names_for("control", "mutation"), plugins, tmp_path / "new")
-    with pytest.raises(TfsmError, match="a module named 'tfsm_toy' is installed already"):
-        write_package(names_for("toy", "domain"), plugins, tmp_path / "new")
+    with pytest.raises(TfsmError, match="a module named 'tfsm_plugins' is installed already"):
+        write_package(names_for("plugins", "domain"), plugins, tmp_path / "new")
     with pytest.raises(TfsmError, match="exists already: choose another name, or another directory with --out"):
         write_package(names_for("my-noise", "mutation"), plugins, tmp_path)
     assert list(tmp_path.iterdir()) == []
