@@ -85,7 +85,10 @@ def parts(maze: Any) -> dict[str, Callable[[], object]]:
 
     episode = tf.function(lambda own: maze.evaluate(network, own, None), autograph=False)
     lived = episode(genomes).experience
-    without, see = compiled(lambda: maze.walk(Absent(), genomes)), compiled(lambda past: to_dense(maze.observe(past)))
+    without, see = (
+        compiled(lambda: maze.simulate(Absent(), genomes)),
+        compiled(lambda past: to_dense(maze.observe(past))),
+    )
     sides = {
         "episode": lambda: episode(genomes).fitness.numpy(),
         "episode without network": without,

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from matplotlib.axes import Axes
 
-from tfsm_domains.pixel_maze.drawing import canvas_of
+from tfsm_domains.pixel_maze.drawing import draw_layout
 from tfsm_domains.pixel_maze.first_person import FirstPersonMaze
 from tfsm_domains.pixel_maze.layout import Square
 from tfsm_domains.pixel_maze.raycast import draw
@@ -45,11 +45,11 @@ def main() -> None:
     above, inside = TopdownMaze(maze=arguments.maze), FirstPersonMaze(maze=arguments.maze)
     figure = plt.figure(figsize=(11, 4.6), layout="constrained")
     plan, views = figure.subfigures(1, 2, width_ratios=[1, 2])
-    show(plan.subplots(), canvas_of(above.layout).image(), f"{len(above.layout.path)} squares to touch")
+    show(plan.subplots(), draw_layout(above.layout).image(), f"{len(above.layout.path)} squares to touch")
     panels = views.subplots(2, 4)
-    ground = above.ground
+    grid = above.grid
     for axes, (title, square) in zip(panels[0], ABOVE.items(), strict=True):
-        show(axes, ground.views[ground.view[ground.squares.index(square)]], title)
+        show(axes, grid.views[grid.view[grid.squares.index(square)]], title)
     poses = tf.constant(list(POSES.values()), tf.float64)
     frames = draw(inside.walls, None, poses[:, :2], poses[:, 2]).numpy()
     for axes, title, frame in zip(panels[1], POSES, frames, strict=True):

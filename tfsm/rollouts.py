@@ -1,4 +1,8 @@
-"""Policies for Python simulators: ask nets, default nets, reservoir."""
+"""Building blocks for domains that step a simulator in Python.
+
+A `PolicyCompiler` turns genomes into policies, `policy_network` builds default networks, and an `ExperienceReservoir`
+keeps a bounded, evenly spread sample of what a policy observed.
+"""
 
 from __future__ import annotations
 
@@ -14,138 +18,144 @@ import tensorflow as tf
 from tfsm.interfaces import Nest, Tensor
 from tfsm.models.network import Network
 
-Seen = Sequence[np.ndarray]
-"""What is seen, an array for each of the network's inputs."""
-Decide = Callable[[Seen], np.ndarray]
-"""From what B genomes see in E episodes each, `[B, E, ...]`, to their answers `[B, E, K]`, step after step."""
+Observations = Sequence[np.ndarray]
+"""One array per network input."""
+Policy = Callable[[Observations], np.ndarray]
+"""Maps the observations of B genomes in E episodes each, `[B, E, ...]`, to outputs `[B, E, K]`.
+
+Call it once per step, from the first step on: a recurrent network keeps its state between calls.
+"""
 
 
-class Asker:
-    """Asks networks; compiled once for each network and number of genomes and episodes.
+class PolicyCompiler:
+    """Compiles networks into policies, once per network, number of genomes and number of episodes.
 
     Args:
-        observe: turns what is kept of inputs into inputs, as a domain's `observe` does.
+        observe: maps stored experience to network inputs, as `Domain.observe` does.
     """
 
     def __init__(self, observe: Callable[[Nest], Nest]) -> None:
         self._observe = observe
-        self._known: WeakKeyDictionary[Network, dict[tuple[int, int], _Compiled]] = WeakKeyDictionary()
+        self._cache: WeakKeyDictionary[Network, dict[tuple[int, int], _CompiledStep]] = WeakKeyDictionary()
 
-    def decide(self, network: Network, genomes: Tensor, blank: Seen, each: int = 1) -> Decide:
-        """Return what to ask genomes `[B, P]` by, from the first step on: one with a memory remembers those before.
+    def compile(self, network: Network, genomes: Tensor, template: Observations, episodes: int = 1) -> Policy:
+        """Return a policy that runs genomes `[B, P]` from their first step on.
 
         Args:
-            network: takes what is seen, or sequences of it.
+            network: takes single observations or sequences of them.
             genomes: `[B, P]`.
-            blank: what one of them sees at a time, for its shapes and types.
-            each: E, how many episodes each of them plays at once.
+            template: one observation, for its shapes and types.
+            episodes: E, the number of parallel episodes per genome.
         """
         count = len(genomes)
-        # Compiled anew for every width: a power of two bounds how often, and XLA sums in another order for one alone.
+        # Each width compiles once. Powers of two bound how many there are; two at least, because XLA drops a batch
+        # axis of one and then sums in another order.
         width = max(2, 1 << (count - 1).bit_length())
-        own = tf.constant(np.asarray(genomes)[np.minimum(np.arange(width), count - 1)], network.dtype)
-        compiled = self._compiled(network, blank, width, each)
-        wide = [np.zeros([width, each, *x.shape], x.dtype) for x in blank]
+        padded = tf.constant(np.asarray(genomes)[np.minimum(np.arange(width), count - 1)], network.dtype)
+        compiled = self._compiled_step(network, template, width, episodes)
+        buffers = [np.zeros([width, episodes, *x.shape], x.dtype) for x in template]
         state = compiled.start
 
-        def decide(seen: Seen) -> np.ndarray:
+        def policy(observations: Observations) -> np.ndarray:
             nonlocal state
-            for whole, part in zip(wide, seen, strict=True):
-                whole[:count] = part
-            answers, *state = compiled.step(own, *map(tf.constant, wide), *state)
-            return answers.numpy()[:count]
+            for buffer, part in zip(buffers, observations, strict=True):
+                buffer[:count] = part
+            outputs, *state = compiled.step(padded, *map(tf.constant, buffers), *state)
+            return outputs.numpy()[:count]
 
-        return decide
+        return policy
 
-    def over_time(self, network: Network, blank: Seen) -> bool:
-        """Say whether a network takes sequences of what is seen, not one at a time."""
-        wanted = getattr(network.model, "inputs", None) or ()
-        (seen, *_) = tf.nest.flatten(self._inputs([tf.zeros([1, 1, *x.shape], x.dtype) for x in blank]))
-        return any(len(one.shape) == seen.shape.rank for one in wanted[:1])
+    def takes_sequences(self, network: Network, template: Observations) -> bool:
+        """Return whether a network takes sequences of observations instead of single ones."""
+        inputs = getattr(network.model, "inputs", None) or ()
+        (first, *_) = tf.nest.flatten(self._inputs([tf.zeros([1, 1, *x.shape], x.dtype) for x in template]))
+        return any(len(tensor.shape) == first.shape.rank for tensor in inputs[:1])
 
     def _inputs(self, parts: Sequence[Tensor]) -> Nest:
         return self._observe(parts[0] if len(parts) == 1 else tuple(parts))
 
-    def _compiled(self, network: Network, blank: Seen, width: int, each: int) -> _Compiled:
-        known = self._known.setdefault(network, {})
-        if (width, each) not in known:
-            # The network outlives what is compiled of it, not the other way round.
-            build = _recurrent if self.over_time(network, blank) else _feed_forward
-            step, start = build(weakref.proxy(network), self._inputs, blank, width, each)
-            # By XLA: elsewhere the last digits of a number depend on its place in a batch, and an episode would go
-            # another way alone than among others.
+    def _compiled_step(self, network: Network, template: Observations, width: int, episodes: int) -> _CompiledStep:
+        cached = self._cache.setdefault(network, {})
+        if (width, episodes) not in cached:
+            # A proxy: the compiled step must not keep the network alive.
+            build = _build_recurrent if self.takes_sequences(network, template) else _build_feed_forward
+            step, start = build(weakref.proxy(network), self._inputs, template, width, episodes)
+            # XLA makes the result independent of the batch position. In a plain graph the last digits depend on it, and
+            # an episode would take another course alone than among others.
             function = tf.function(step, jit_compile=True, autograph=False)
-            # One shape only, and so without the search for it at every call, which takes longer than a small network.
-            known[width, each] = _Compiled(
+            # A concrete function skips the signature lookup per call, which takes longer than a small network.
+            cached[width, episodes] = _CompiledStep(
                 function.get_concrete_function(
                     tf.TensorSpec([width, network.size], network.dtype),
-                    *(tf.TensorSpec([width, each, *x.shape], x.dtype) for x in blank),
+                    *(tf.TensorSpec([width, episodes, *x.shape], x.dtype) for x in template),
                     *(tf.TensorSpec(x.shape, x.dtype) for x in start),
                 ),
                 start,
             )
-        return known[width, each]
+        return cached[width, episodes]
 
 
-class _Compiled:
-    """One step for a fixed number of genomes and episodes, and the state before the first."""
+class _CompiledStep:
+    """One step for a fixed number of genomes and episodes, and the recurrent state before the first step."""
 
     def __init__(self, step: Any, start: Sequence[Tensor]) -> None:
         self.step, self.start = step, list(start)
 
 
-Step = Callable[..., list[Tensor]]
-"""From genomes, what is seen, and the state to the answers and the next state."""
+StepFunction = Callable[..., list[Tensor]]
+"""Maps genomes, observations and recurrent state to outputs and the next state."""
 
 
-def _feed_forward(
-    network: Network, inputs: Callable[[Sequence[Tensor]], Nest], blank: Seen, width: int, each: int
-) -> tuple[Step, list[Tensor]]:
-    def step(own: Tensor, *seen: Tensor) -> list[Tensor]:
-        return [network.rows(own, inputs(seen))]
+def _build_feed_forward(
+    network: Network, inputs: Callable[[Sequence[Tensor]], Nest], template: Observations, width: int, episodes: int
+) -> tuple[StepFunction, list[Tensor]]:
+    def step(genomes: Tensor, *observations: Tensor) -> list[Tensor]:
+        return [network.rows(genomes, inputs(observations))]
 
     return step, []
 
 
-def _recurrent(
-    network: Network, inputs: Callable[[Sequence[Tensor]], Nest], blank: Seen, width: int, each: int
-) -> tuple[Step, list[Tensor]]:
-    lanes = width * each
+def _build_recurrent(
+    network: Network, inputs: Callable[[Sequence[Tensor]], Nest], template: Observations, width: int, episodes: int
+) -> tuple[StepFunction, list[Tensor]]:
+    lanes = width * episodes
 
-    def step(own: Tensor, *seen: Tensor) -> list[Tensor]:
-        (flat,) = tf.nest.flatten(inputs(seen[: len(blank)]))
+    def step(genomes: Tensor, *arguments: Tensor) -> list[Tensor]:
+        (flat,) = tf.nest.flatten(inputs(arguments[: len(template)]))
         flat = tf.reshape(flat, [lanes, *flat.shape[2:]])
-        stepper = network.stepper(tf.repeat(own, each, axis=0), observation=tf.TensorSpec(flat.shape[1:], flat.dtype))
-        given = list(seen[len(blank) :])
+        stepper = network.stepper(
+            tf.repeat(genomes, episodes, axis=0), observation=tf.TensorSpec(flat.shape[1:], flat.dtype)
+        )
+        given = list(arguments[len(template) :])
         state = tf.nest.pack_sequence_as(stepper.start, given) if given else stepper.start
-        answers, state = stepper(flat, state)
-        return [tf.reshape(answers, [width, each, -1]), *tf.nest.flatten(state)]
+        outputs, state = stepper(flat, state)
+        return [tf.reshape(outputs, [width, episodes, -1]), *tf.nest.flatten(state)]
 
     specs = [tf.TensorSpec([width, network.size], network.dtype)]
-    specs += [tf.TensorSpec([width, each, *x.shape], x.dtype) for x in blank]
+    specs += [tf.TensorSpec([width, episodes, *x.shape], x.dtype) for x in template]
     traced = tf.function(step, autograph=False).get_concrete_function(*specs)
     _, *state = traced.structured_outputs
     return step, [tf.zeros(x.shape, x.dtype) for x in state]
 
 
-COARSE: Final = 20
-"""Pixels that each side of a picture needs for windows of eight and four pixels, one behind the other."""
+MIN_COARSE_SIDE: Final = 20
+"""Minimum side of an image, in pixels, for an 8x8 convolution followed by a 4x4 one."""
 
 
-def player(
+def policy_network(
     shape: tuple[int, ...], outputs: int, *, layers: int, units: int, activation: str | None = None
 ) -> keras.Model:
-    """Return a network for a row of numbers, or for a picture `[height, width, channels]`."""
-    front = eye(shape) if len(shape) > 1 else []
+    """Return a policy network for a vector, or for an image `[height, width, channels]`."""
+    front = convolution_layers(shape) if len(shape) > 1 else []
     return keras.Sequential(
-        [keras.Input(shape), *front, *hidden(layers, units), last(outputs, activation)], name="player"
+        [keras.Input(shape), *front, *hidden_layers(layers, units), output_layer(outputs, activation)], name="player"
     )
 
 
-def eye(shape: tuple[int, ...], name: str = "") -> list[keras.layers.Layer]:
-    """Return two convolutions; a picture that is too small for wide ones gets narrow ones."""
-    coarse, fine = ((8, 4), (4, 2)) if min(shape[:2]) >= COARSE else ((3, 1), (3, 1))
-    padding = "valid" if min(shape[:2]) >= COARSE else "same"
+def convolution_layers(shape: tuple[int, ...], name: str = "") -> list[keras.layers.Layer]:
+    """Return two convolutions; images too small for wide kernels get narrow ones."""
+    coarse, fine = ((8, 4), (4, 2)) if min(shape[:2]) >= MIN_COARSE_SIDE else ((3, 1), (3, 1))
+    padding = "valid" if min(shape[:2]) >= MIN_COARSE_SIDE else "same"
     return [
         keras.layers.Conv2D(8, coarse[0], coarse[1], padding, activation="tanh", name=f"{name}coarse"),
         keras.layers.Conv2D(16, fine[0], fine[1], padding, activation="tanh", name=f"{name}fine"),
@@ -153,12 +163,12 @@ def eye(shape: tuple[int, ...], name: str = "") -> list[keras.layers.Layer]:
     ]
 
 
-def hidden(layers: int, units: int) -> list[keras.layers.Layer]:
-    """Return hidden layers."""
+def hidden_layers(layers: int, units: int) -> list[keras.layers.Layer]:
+    """Return hidden tanh layers."""
     return [keras.layers.Dense(units, activation="tanh", name=f"hidden_{i + 1}") for i in range(layers)]
 
 
-def last(outputs: int, activation: str | None = None) -> keras.layers.Layer:
+def output_layer(outputs: int, activation: str | None = None) -> keras.layers.Layer:
     """Return the output layer."""
     return keras.layers.Dense(outputs, activation=activation, name="action")
 
@@ -166,34 +176,34 @@ def last(outputs: int, activation: str | None = None) -> keras.layers.Layer:
 T = TypeVar("T")
 
 
-class Memory(Generic[T]):
-    """Keeps some of many things, evenly spread over all of them however many they become.
+class ExperienceReservoir(Generic[T]):
+    """Keeps an evenly spread sample of a stream of unknown length.
 
     Args:
-        count: how many to keep at least, once there were so many; there are fewer than twice as many at any time.
+        count: minimum number of items to keep once that many were offered; there are always fewer than twice as many.
     """
 
     def __init__(self, count: int) -> None:
-        self._count, self._every, self._seen = count, 1, 0
-        self.kept: list[T] = []
-        """From the first on."""
+        self._count, self._every, self._offered = count, 1, 0
+        self.items: list[T] = []
+        """The kept items, oldest first."""
 
-    def passes(self) -> bool:
-        """Take notice of one more, and say whether to keep it: then `keep` comes next."""
-        self._seen += 1
-        return (self._seen - 1) % self._every == 0
+    def offer(self) -> bool:
+        """Count one more item and return whether to keep it. If so, call `add` next."""
+        self._offered += 1
+        return (self._offered - 1) % self._every == 0
 
-    def keep(self, thing: T) -> None:
-        """Keep what was taken notice of last."""
-        self.kept.append(thing)
-        if len(self.kept) == 2 * self._count:
-            self.kept, self._every = self.kept[::2], 2 * self._every
+    def add(self, item: T) -> None:
+        """Keep the item offered last."""
+        self.items.append(item)
+        if len(self.items) == 2 * self._count:
+            self.items, self._every = self.items[::2], 2 * self._every
 
 
-def spread(things: Sequence[T], count: int) -> list[T]:
-    """Choose so many, evenly spread from the first to the last; where there are fewer, some more than once.
+def pick_evenly(items: Sequence[T], count: int) -> list[T]:
+    """Pick `count` items, evenly spread from the first to the last; repeat some if there are fewer.
 
-    >>> spread("abcdefg", 3), spread("ab", 4)
+    >>> pick_evenly("abcdefg", 3), pick_evenly("ab", 4)
     (['a', 'd', 'g'], ['a', 'a', 'b', 'b'])
     """
-    return [things[i] for i in np.linspace(0, len(things) - 1, count).round().astype(int)]
+    return [items[i] for i in np.linspace(0, len(items) - 1, count).round().astype(int)]

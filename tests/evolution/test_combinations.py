@@ -26,7 +26,7 @@ from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import build_part
 from tfsm.testing.check_mutations import make_network
-from tfsm_domains.hard_maze.domain import deep
+from tfsm_domains.hard_maze.domain import deep_network
 
 PLUGINS = load_plugins()
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -130,7 +130,7 @@ def test_it_works_or_says_why_not(domain: str, mutation: str, selection: str, ma
     maze = next((options for start, options in mazes.items() if domain.startswith(start)), {})
     where = part("domain", domain, **maze)
     # What the network is like does not matter here: a shallow one instead of those of the hard mazes.
-    network = Network(deep(1, 2)) if "hold" in maze else make_network(where)
+    network = Network(deep_network(1, 2)) if "hold" in maze else make_network(where)
     population = 1 if selection == "hill-climber" else 4
 
     def run() -> Any:

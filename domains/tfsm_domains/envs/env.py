@@ -66,11 +66,11 @@ LEAST: Final = 2
 """Lanes at least: XLA drops a batch axis of one and then sums in another order."""
 
 
-State = Any
+SimulatorState = Any
 """All that the simulator goes on from: a named tuple of tensors `[B, ...]`."""
 
 
-class Sight(NamedTuple):
+class StepOutput(NamedTuple):
     """What there is to know of B agents."""
 
     seen: Tensor
@@ -81,10 +81,10 @@ class Sight(NamedTuple):
     """`[B]`"""
 
 
-class Moment(NamedTuple):
+class AgentBatch(NamedTuple):
     """B agents between two decisions."""
 
-    state: State
+    state: SimulatorState
     time: Tensor
     """`[B]`, decisions that were made; -1: to be put at the start by the next, whatever it is."""
     seen: np.ndarray
@@ -92,7 +92,7 @@ class Moment(NamedTuple):
     solved: np.ndarray
 
 
-class World(ABC):
+class MazeSimulator(ABC):
     """What an environment is made of; frozen dataclasses, so that equal ones are compiled once."""
 
     hold: int
@@ -131,27 +131,27 @@ class World(ABC):
         """Return some actions of so many agents, as the simulator takes them."""
 
     @abstractmethod
-    def checked(self, actions: Any, count: int) -> np.ndarray:
+    def check_actions(self, actions: Any, count: int) -> np.ndarray:
         """Return actions of so many agents as the simulator takes them, or say what is wrong with them."""
 
     @abstractmethod
-    def begin(self, lanes: int) -> State:
+    def begin(self, lanes: int) -> SimulatorState:
         """Return the state of agents at the start."""
 
     @abstractmethod
-    def step(self, state: State, time: Tensor, actions: Tensor) -> State:
+    def step(self, state: SimulatorState, time: Tensor, actions: Tensor) -> SimulatorState:
         """Return the state after a decision."""
 
     @abstractmethod
-    def look(self, state: State) -> Sight:
+    def observe(self, state: SimulatorState) -> StepOutput:
         """Return what there is to know of a state."""
 
     @abstractmethod
-    def info(self, moment: Moment) -> dict[str, np.ndarray]:
+    def info(self, agents: AgentBatch) -> dict[str, np.ndarray]:
         """Return what an environment tells beside observations and rewards, `[B, ...]` each."""
 
     @abstractmethod
-    def poses(self, moment: Moment) -> np.ndarray:
+    def poses(self, agents: AgentBatch) -> np.ndarray:
         """Return the poses in a film since the decision before: `[B, hold, D]`."""
 
     @abstractmethod
@@ -163,30 +163,30 @@ class World(ABC):
             seen: `[frames + 1, ...]`, observations.
         """
 
-    def start(self, lanes: int) -> Moment:
+    def start(self, lanes: int) -> AgentBatch:
         """Return agents before their first decision."""
         lanes = max(LEAST, lanes)
         # By the same program as all other moments: another may round otherwise.
-        nobody = Moment(self.begin(lanes), tf.fill([lanes], -1), *[np.empty(0)] * 3)
-        return self.go(nobody, self.idle(lanes))
+        unstarted = AgentBatch(self.begin(lanes), tf.fill([lanes], -1), *[np.empty(0)] * 3)
+        return self.advance(unstarted, self.idle(lanes))
 
-    def go(self, moment: Moment, actions: np.ndarray) -> Moment:
+    def advance(self, agents: AgentBatch, actions: np.ndarray) -> AgentBatch:
         """Let agents make a decision each.
 
         Args:
-            moment: where they are.
+            agents: where they are.
             actions: `[B, ...]`, or fewer where there are fewer agents than lanes.
         """
-        lanes = moment.time.shape[0]
+        lanes = agents.time.shape[0]
         if len(actions) < lanes:
             actions = actions[np.minimum(np.arange(lanes), len(actions) - 1)]
-        time, seen, score, solved, *state = _compiled(self, lanes)(moment.time, tf.constant(actions), *moment.state)
-        return Moment(type(moment.state)(*state), time, seen.numpy(), score.numpy(), solved.numpy())
+        time, seen, score, solved, *state = _compiled(self, lanes)(agents.time, tf.constant(actions), *agents.state)
+        return AgentBatch(type(agents.state)(*state), time, seen.numpy(), score.numpy(), solved.numpy())
 
 
 @lru_cache(maxsize=32)
-def _compiled(world: World, lanes: int) -> Callable[..., Any]:
-    kind = type(world.begin(lanes))
+def _compiled(simulator: MazeSimulator, lanes: int) -> Callable[..., Any]:
+    kind = type(simulator.begin(lanes))
 
     def decide(time: Tensor, actions: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
         fresh = time < 0
@@ -194,50 +194,50 @@ def _compiled(world: World, lanes: int) -> Callable[..., Any]:
         def chosen(start: Tensor, new: Tensor) -> Tensor:
             return tf.where(tf.reshape(fresh, [-1, *[1] * (new.shape.rank - 1)]), start, new)
 
-        stepped = world.step(kind(*state), time, actions)
-        after = kind(*(chosen(*both) for both in zip(world.begin(lanes), stepped, strict=True)))
-        return time + 1, *world.look(after), *after
+        stepped = simulator.step(kind(*state), time, actions)
+        after = kind(*(chosen(*both) for both in zip(simulator.begin(lanes), stepped, strict=True)))
+        return time + 1, *simulator.observe(after), *after
 
     # One shape only, and flat: to look for the right one and to unpack takes longer than the simulation.
-    given = (tf.fill([lanes], -1), world.idle(lanes), *world.begin(lanes))
+    given = (tf.fill([lanes], -1), simulator.idle(lanes), *simulator.begin(lanes))
     return tf.function(decide, jit_compile=True, autograph=False).get_concrete_function(
         *(tf.TensorSpec(x.shape, x.dtype) for x in given)
     )
 
 
-class Recording:
+class EpisodeRecording:
     """Keeps where the first agent has been; of what it sees, a film shows the last alone.
 
     Args:
-        world: where it is.
-        moment: where it starts.
+        simulator: where it is.
+        agents: where it starts.
     """
 
-    def __init__(self, world: World, moment: Moment) -> None:
-        self._world, self._frame = world, 0
-        poses = world.poses(moment)
-        self._trail = np.zeros([1, world.frames + 1, poses.shape[-1]])
-        self._seen = moment.seen[0].copy()
+    def __init__(self, simulator: MazeSimulator, agents: AgentBatch) -> None:
+        self._simulator, self._frame = simulator, 0
+        poses = simulator.poses(agents)
+        self._trail = np.zeros([1, simulator.frames + 1, poses.shape[-1]])
+        self._seen = agents.seen[0].copy()
         self._trail[0, 0] = poses[0, -1]
 
     @cached_property
     def _film(self) -> Film:
         # It looks at arrays that go on changing.
-        return self._world.film(self._trail, np.broadcast_to(self._seen, [self._trail.shape[1], *self._seen.shape]))
+        return self._simulator.film(self._trail, np.broadcast_to(self._seen, [self._trail.shape[1], *self._seen.shape]))
 
-    def begin(self, moment: Moment) -> None:
+    def begin(self, agents: AgentBatch) -> None:
         """Start again."""
         self._frame = 0
-        self._trail[0, 0] = self._world.poses(moment)[0, -1]
-        self._seen[...] = moment.seen[0]
+        self._trail[0, 0] = self._simulator.poses(agents)[0, -1]
+        self._seen[...] = agents.seen[0]
 
-    def add(self, moment: Moment) -> None:
+    def add(self, agents: AgentBatch) -> None:
         """Go on with a decision."""
-        poses = self._world.poses(moment)[0]
+        poses = self._simulator.poses(agents)[0]
         left = self._trail[0, self._frame + 1 :][: len(poses)]
         left[...] = poses[: len(left)]
         self._frame += len(left)
-        self._seen[...] = moment.seen[0]
+        self._seen[...] = agents.seen[0]
 
     def picture(self) -> np.ndarray:
         """Draw the present: `[height, width, 3]`, bytes."""
@@ -248,64 +248,64 @@ class Recording:
         return {name: value for name, value in self.__dict__.items() if name != "_film"}
 
 
-def drawn_at(rate: float) -> dict[str, Any]:
+def render_metadata(rate: float) -> dict[str, Any]:
     """Return the metadata of an environment that draws so many pictures a second."""
     return {"render_modes": ["human", "rgb_array"], "render_fps": rate}
 
 
 class MazeEnv(gymnasium.Env[np.ndarray, Any]):
-    """One agent in a world; nothing is left to chance, so a seed changes nothing.
+    """One agent in a simulator; nothing is left to chance, so a seed changes nothing.
 
     Args:
-        world: where it is.
+        simulator: where it is.
         render_mode: `human`, `rgb_array` or None.
     """
 
     metadata: dict[str, Any]
 
-    def __init__(self, world: World, render_mode: str | None) -> None:
+    def __init__(self, simulator: MazeSimulator, render_mode: str | None) -> None:
         modes = type(self).metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
             raise TfsmError(f"no render mode named {render_mode!r}{suggestion(render_mode, modes)}")
         self.render_mode = render_mode
-        self.metadata = drawn_at(world.rate / world.hold)
-        self.observation_space, self.action_space = world.observations(), world.actions()
-        self._world = world
-        self._moment: Moment | None = None
+        self.metadata = render_metadata(simulator.rate / simulator.hold)
+        self.observation_space, self.action_space = simulator.observations(), simulator.actions()
+        self._simulator = simulator
+        self._agents: AgentBatch | None = None
         self._over = False
-        self._recording: Recording | None = None
+        self._recording: EpisodeRecording | None = None
         self._window = Window("tfsm", self.metadata["render_fps"])
 
     @property
     def reward_threshold(self) -> float:
         """What a solved episode returns in this maze, as the registered one says of the default maze."""
-        return self._world.threshold
+        return self._simulator.threshold
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin an episode; there are no options."""
         super().reset(seed=seed)
-        self._check_whole()
-        self._moment, self._over = self._world.start(1), False
+        self._warn_if_cut_off()
+        self._agents, self._over = self._simulator.start(1), False
         if self.render_mode is not None:
             if self._recording is None:
-                self._recording = Recording(self._world, self._moment)
-            self._recording.begin(self._moment)
-        return self._told(self._moment)
+                self._recording = EpisodeRecording(self._simulator, self._agents)
+            self._recording.begin(self._agents)
+        return self._observe(self._agents)
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Make a decision."""
-        before = self._moment
+        before = self._agents
         if before is None or self._over:
             raise gymnasium.error.ResetNeeded("call reset(): no episode is going on")
-        actions = self._world.checked(np.asarray(action)[None], 1)
-        now = self._moment = self._world.go(before, actions)
-        terminated, truncated = bool(now.solved[0]), _steps(now) >= self._world.limit
+        actions = self._simulator.check_actions(np.asarray(action)[None], 1)
+        now = self._agents = self._simulator.advance(before, actions)
+        terminated, truncated = bool(now.solved[0]), _steps(now) >= self._simulator.limit
         self._over = terminated or truncated
         if self._recording is not None:
             self._recording.add(now)
-        seen, info = self._told(now)
+        seen, info = self._observe(now)
         return seen, float(now.score[0]) - float(before.score[0]), terminated, truncated, info
 
     def render(self) -> Any:
@@ -322,21 +322,23 @@ class MazeEnv(gymnasium.Env[np.ndarray, Any]):
         """Close the window, if there is one."""
         self._window.close()
 
-    def _told(self, moment: Moment) -> tuple[np.ndarray, dict[str, Any]]:
+    def _observe(self, agents: AgentBatch) -> tuple[np.ndarray, dict[str, Any]]:
         if self.render_mode == "human" and self._recording is not None:
             self._window.show(self._recording.picture())
-        info = {key: value[0] if value.ndim > 1 else value[0].item() for key, value in self._world.info(moment).items()}
-        return moment.seen[0].copy(), info
+        info = {
+            key: value[0] if value.ndim > 1 else value[0].item() for key, value in self._simulator.info(agents).items()
+        }
+        return agents.seen[0].copy(), info
 
-    def _check_whole(self) -> None:
+    def _warn_if_cut_off(self) -> None:
         """Warn if an episode was cut off by what is registered for the default maze."""
         known = gymnasium.registry.get(self.spec.id) if self.spec is not None else None
-        if known is not None and self._moment is not None and not self._over:
-            warn_of_limit(_steps(self._moment), self._world.limit, known.max_episode_steps)
+        if known is not None and self._agents is not None and not self._over:
+            warn_of_limit(_steps(self._agents), self._simulator.limit, known.max_episode_steps)
 
 
-def _steps(moment: Moment) -> int:
-    return int(moment.time.numpy()[0])
+def _steps(agents: AgentBatch) -> int:
+    return int(agents.time.numpy()[0])
 
 
 def warn_of_limit(steps: int, limit: int, registered: int | None) -> None:
@@ -349,13 +351,13 @@ def warn_of_limit(steps: int, limit: int, registered: int | None) -> None:
 
 
 class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
-    """Many agents, each in a world of its own; whose episode was over is put at the start in the next step.
+    """Many agents, each in a simulator of its own; whose episode was over is put at the start in the next step.
 
     Args:
-        world: where they are.
+        simulator: where they are.
         count: how many.
-        name: what the world's environment is registered as.
-        most: steps of an episode at most; -1 or None: as many as the world has.
+        name: what the simulator's environment is registered as.
+        most: steps of an episode at most; -1 or None: as many as the simulator has.
         render_mode: None.
     """
 
@@ -364,18 +366,20 @@ class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         "autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP,
     }
 
-    def __init__(self, world: World, count: int, name: str, most: int | None, render_mode: str | None) -> None:
+    def __init__(
+        self, simulator: MazeSimulator, count: int, name: str, most: int | None, render_mode: str | None
+    ) -> None:
         if render_mode is not None:
             raise TfsmError('many agents at once are not drawn: vectorization_mode="sync" draws them')
         self.num_envs = count
-        self.single_observation_space, self.single_action_space = world.observations(), world.actions()
+        self.single_observation_space, self.single_action_space = simulator.observations(), simulator.actions()
         self.observation_space = batch_space(self.single_observation_space, count)
         self.action_space = batch_space(self.single_action_space, count)
-        self._world, self._limit = world, world.limit
+        self._simulator, self._limit = simulator, simulator.limit
         if most is not None and most != -1:
-            warn_of_limit(most, world.limit, gymnasium.spec(name).max_episode_steps)
-            self._limit = min(most, world.limit)
-        self._moment: Moment | None = None
+            warn_of_limit(most, simulator.limit, gymnasium.spec(name).max_episode_steps)
+            self._limit = min(most, simulator.limit)
+        self._agents: AgentBatch | None = None
         self._over = np.zeros([count], bool)
 
     def reset(
@@ -383,31 +387,31 @@ class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Begin all episodes; a seed changes nothing, and there are no options."""
         super().reset(seed=seed)
-        self._moment = self._world.start(self.num_envs)
+        self._agents = self._simulator.start(self.num_envs)
         self._over = np.zeros([self.num_envs], bool)
-        return self._told(self._moment)
+        return self._observe(self._agents)
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Make a decision each."""
-        before, fresh, count = self._moment, self._over, self.num_envs
+        before, fresh, count = self._agents, self._over, self.num_envs
         if before is None:
             raise gymnasium.error.ResetNeeded("call reset(): no episode is going on")
-        given = self._world.checked(actions, count)
+        given = self._simulator.check_actions(actions, count)
         if fresh.any():
             time = before.time.numpy()
             time[:count][fresh] = -1
             before = before._replace(time=tf.constant(time))
-        now = self._moment = self._world.go(before, given)
+        now = self._agents = self._simulator.advance(before, given)
         rewards = np.where(fresh, 0.0, now.score[:count].astype(float) - before.score[:count])
         terminated = now.solved[:count] & ~fresh
         truncated = now.time.numpy()[:count] >= self._limit
         self._over = terminated | truncated
-        seen, info = self._told(now)
+        seen, info = self._observe(now)
         return seen, rewards, terminated, truncated, info
 
-    def _told(self, moment: Moment) -> tuple[np.ndarray, dict[str, Any]]:
+    def _observe(self, agents: AgentBatch) -> tuple[np.ndarray, dict[str, Any]]:
         info: dict[str, Any] = {}
-        for key, value in self._world.info(moment).items():
+        for key, value in self._simulator.info(agents).items():
             info[key] = value[: self.num_envs]
             info[f"_{key}"] = np.ones([self.num_envs], bool)
-        return moment.seen[: self.num_envs], info
+        return agents.seen[: self.num_envs], info

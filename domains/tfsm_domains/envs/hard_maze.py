@@ -14,12 +14,22 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Film, Tensor
 from tfsm.plugins.options import validate
-from tfsm_domains.envs.env import MazeEnv, MazeVectorEnv, Moment, Sight, World, drawn_at
+from tfsm_domains.envs.env import AgentBatch, MazeEnv, MazeSimulator, MazeVectorEnv, StepOutput, render_metadata
 from tfsm_domains.hard_maze import HardMazeOptions
-from tfsm_domains.hard_maze.breadcrumb import Field, breadcrumbs
+from tfsm_domains.hard_maze.breadcrumb import PathLengthField, compute_path_lengths
 from tfsm_domains.hard_maze.drawing import MazeFilm
 from tfsm_domains.hard_maze.maze import Maze, read_maze
-from tfsm_domains.hard_maze.robot import RANGE, RANGEFINDERS, SENSORS, Robot, begin, decisions_of, held, near, sense
+from tfsm_domains.hard_maze.robot import (
+    RANGE,
+    RANGEFINDERS,
+    SENSORS,
+    Robot,
+    at_goal,
+    begin,
+    count_decisions,
+    hold_action,
+    sense,
+)
 
 NAME = "tfsm/HardMaze-v0"
 
@@ -32,7 +42,7 @@ class HardMazeState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HardMazeWorld(World):
+class HardMazeSimulator(MazeSimulator):
     """A maze, and for how many steps an action is held."""
 
     maze: Maze
@@ -41,7 +51,7 @@ class HardMazeWorld(World):
     @property
     def limit(self) -> int:
         """How often a robot is asked."""
-        return decisions_of(self.maze, self.hold)
+        return count_decisions(self.maze, self.hold)
 
     @property
     def frames(self) -> int:
@@ -56,15 +66,15 @@ class HardMazeWorld(World):
     @property
     def threshold(self) -> float:
         """The way from the start to where the goal is in reach, in whole units."""
-        way = self.way.at(begin(self.maze, 1).position)
+        way = self.path_length.at(begin(self.maze, 1).position)
         # From some directions the rest of the way is measured up to 0.8 % longer than the straight line that it is.
         return float(math.floor(float(way[0]) - 1.01 * self.maze.reach))
 
     @property
-    def way(self) -> Field:
+    def path_length(self) -> PathLengthField:
         """How far it is to the goal; found when it is first needed, because a process must not fork after that."""
         with tf.init_scope():  # also while a function is being traced
-            return breadcrumbs(self.maze)
+            return compute_path_lengths(self.maze)
 
     def observations(self) -> gymnasium.spaces.Box:
         """Return the space of readings."""
@@ -78,7 +88,7 @@ class HardMazeWorld(World):
         """Return outputs that want to stand still."""
         return np.full([count, 2], 0.5, np.float32)
 
-    def checked(self, actions: Any, count: int) -> np.ndarray:
+    def check_actions(self, actions: Any, count: int) -> np.ndarray:
         """Return outputs; those beyond the space are as good as those at its edge, because speeds have limits."""
         given = np.asarray(actions, np.float32)
         if given.shape != (count, 2) or not np.isfinite(given).all():
@@ -87,35 +97,37 @@ class HardMazeWorld(World):
 
     def begin(self, lanes: int) -> HardMazeState:
         """Return robots at the start."""
-        return HardMazeState(tf.repeat(_packed(begin(self.maze, lanes))[:, None], self.hold, axis=1))
+        return HardMazeState(tf.repeat(_pack(begin(self.maze, lanes))[:, None], self.hold, axis=1))
 
     def step(self, state: HardMazeState, time: Tensor, actions: Tensor) -> HardMazeState:
         """Hold outputs for some steps, or until the goal is reached."""
         robot = _robot(state)
-        track, _ = held(self.maze, robot, actions, near(self.maze, robot), time * self.hold, self.hold, stop=True)
-        return HardMazeState(tf.stack([_packed(one) for one in track], axis=1))
+        track, _ = hold_action(
+            self.maze, robot, actions, at_goal(self.maze, robot), time * self.hold, self.hold, stop=True
+        )
+        return HardMazeState(tf.stack([_pack(one) for one in track], axis=1))
 
-    def look(self, state: HardMazeState) -> Sight:
+    def observe(self, state: HardMazeState) -> StepOutput:
         """Sense, and measure the way that is left."""
         robot = _robot(state)
         seen = sense(self.maze, robot.position, robot.heading)
-        return Sight(seen, -self.way.at(robot.position), near(self.maze, robot))
+        return StepOutput(seen, -self.path_length.at(robot.position), at_goal(self.maze, robot))
 
-    def info(self, moment: Moment) -> dict[str, np.ndarray]:
+    def info(self, agents: AgentBatch) -> dict[str, np.ndarray]:
         """Tell where robots are, and how far it is to the goal."""
-        last = moment.state.track.numpy()[:, -1]
-        return {"position": last[:, :2], "heading": last[:, 2], "left": -moment.score, "solved": moment.solved}
+        last = agents.state.track.numpy()[:, -1]
+        return {"position": last[:, :2], "heading": last[:, 2], "left": -agents.score, "solved": agents.solved}
 
-    def poses(self, moment: Moment) -> np.ndarray:
+    def poses(self, agents: AgentBatch) -> np.ndarray:
         """Return x, y and heading."""
-        return moment.state.track.numpy()[..., :3]
+        return agents.state.track.numpy()[..., :3]
 
     def film(self, trail: np.ndarray, seen: np.ndarray) -> Film:
         """Return what a replay shows."""
         return MazeFilm(self.maze, trail, seen, np.zeros([1], bool), np.zeros([1]), RANGEFINDERS, RANGE)
 
 
-def _packed(robot: Robot) -> Tensor:
+def _pack(robot: Robot) -> Tensor:
     return tf.concat([robot.position, tf.stack([robot.heading, robot.turning, robot.speed], axis=-1)], axis=-1)
 
 
@@ -124,10 +136,10 @@ def _robot(state: HardMazeState) -> Robot:
     return Robot(last[:, :2], last[:, 2], last[:, 3], last[:, 4])
 
 
-def _world(maze: str | os.PathLike[str] | None, hold: int) -> HardMazeWorld:
+def _build_simulator(maze: str | os.PathLike[str] | None, hold: int) -> HardMazeSimulator:
     file = None if maze is None else os.fspath(maze)
     validate(HardMazeOptions, {"maze": file, "hold": hold}, where=NAME)
-    return HardMazeWorld(read_maze(file), hold)
+    return HardMazeSimulator(read_maze(file), hold)
 
 
 class HardMazeEnv(MazeEnv):
@@ -144,7 +156,7 @@ class HardMazeEnv(MazeEnv):
         render_mode: `human`, `rgb_array` or None.
     """
 
-    metadata = drawn_at(MazeFilm.rate / HardMazeOptions.hold)
+    metadata = render_metadata(MazeFilm.rate / HardMazeOptions.hold)
 
     def __init__(
         self,
@@ -153,7 +165,7 @@ class HardMazeEnv(MazeEnv):
         hold: int = HardMazeOptions.hold,
         render_mode: str | None = None,
     ) -> None:
-        super().__init__(_world(maze, hold), render_mode)
+        super().__init__(_build_simulator(maze, hold), render_mode)
 
 
 class HardMazeVectorEnv(MazeVectorEnv):
@@ -168,4 +180,4 @@ class HardMazeVectorEnv(MazeVectorEnv):
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        super().__init__(_world(maze, hold), num_envs, NAME, max_episode_steps, render_mode)
+        super().__init__(_build_simulator(maze, hold), num_envs, NAME, max_episode_steps, render_mode)

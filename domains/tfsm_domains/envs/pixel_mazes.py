@@ -14,21 +14,21 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Film, Tensor
 from tfsm.plugins.options import validate
-from tfsm_domains.envs.env import MazeEnv, MazeVectorEnv, Moment, Sight, World, drawn_at
+from tfsm_domains.envs.env import AgentBatch, MazeEnv, MazeSimulator, MazeVectorEnv, StepOutput, render_metadata
 from tfsm_domains.pixel_maze import FirstPersonOptions, Scoring, TopdownOptions
 from tfsm_domains.pixel_maze.drawing import PixelFilm
 from tfsm_domains.pixel_maze.first_person import RATE as FIRST_PERSON_RATE
-from tfsm_domains.pixel_maze.first_person import Done, FirstPersonMaze
+from tfsm_domains.pixel_maze.first_person import FirstPersonMaze, PathProgress
 from tfsm_domains.pixel_maze.layout import Layout
 from tfsm_domains.pixel_maze.networks import SIZE
 from tfsm_domains.pixel_maze.raycast import draw
 from tfsm_domains.pixel_maze.topdown import RATE as TOPDOWN_RATE
-from tfsm_domains.pixel_maze.topdown import Agents, TopdownMaze
+from tfsm_domains.pixel_maze.topdown import TopdownAgents, TopdownMaze
 
 ACTIONS = 5
 
 
-class PixelWorld(World):
+class PixelMazeSimulator(MazeSimulator):
     """A pixel maze: pictures are seen, and a point is worth a square of the path."""
 
     layout: Layout
@@ -50,24 +50,24 @@ class PixelWorld(World):
         """Return actions that do nothing."""
         return np.full([count], ACTIONS - 1, np.int32)
 
-    def checked(self, actions: Any, count: int) -> np.ndarray:
+    def check_actions(self, actions: Any, count: int) -> np.ndarray:
         """Return actions as numbers."""
         given = np.asarray(actions)
         if given.shape != (count,) or given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= ACTIONS:
             raise TfsmError(f"an action is a whole number from 0 to {ACTIONS - 1}, got {actions!r}")
         return given.astype(np.int32)
 
-    def info(self, moment: Moment) -> dict[str, np.ndarray]:
+    def info(self, agents: AgentBatch) -> dict[str, np.ndarray]:
         """Tell where agents are, and how many squares count as touched."""
-        place = self.poses(moment)[:, -1, :2]
-        return {"position": place, "squares": moment.score.astype(np.int64), "solved": moment.solved}
+        place = self.poses(agents)[:, -1, :2]
+        return {"position": place, "squares": agents.score.astype(np.int64), "solved": agents.solved}
 
     def film(self, trail: np.ndarray, seen: np.ndarray) -> Film:
         """Return what a replay shows: the map, and beside it what is seen."""
         return PixelFilm(self.layout, trail, seen[..., 0], self.rate)
 
 
-def checked_options(name: str, options: type, given: Mapping[str, Any]) -> dict[str, Any]:
+def check_options(name: str, options: type, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a maze, or say what is wrong with them."""
     maze = given["maze"]
     plain = {**given, "maze": None if maze is None else os.fspath(maze)}
@@ -79,7 +79,7 @@ TOPDOWN_NAME = "tfsm/TopdownMaze-v0"
 
 
 @dataclass(frozen=True)
-class TopdownWorld(PixelWorld):
+class TopdownSimulator(PixelMazeSimulator):
     """The maze; its layout belongs to what makes two of them equal, because a file may change."""
 
     maze: TopdownMaze
@@ -101,28 +101,28 @@ class TopdownWorld(PixelWorld):
         """As in a replay."""
         return TOPDOWN_RATE
 
-    def begin(self, lanes: int) -> Agents:
+    def begin(self, lanes: int) -> TopdownAgents:
         """Return agents on the start."""
         return self.maze.begin(lanes)
 
-    def step(self, state: Agents, time: Tensor, actions: Tensor) -> Agents:
+    def step(self, state: TopdownAgents, time: Tensor, actions: Tensor) -> TopdownAgents:
         """Move."""
-        return self.maze.moved(state, actions)
+        return self.maze.move(state, actions)
 
-    def look(self, state: Agents) -> Sight:
+    def observe(self, state: TopdownAgents) -> StepOutput:
         """Look up the picture, and count."""
-        seen = tf.gather(self.maze.grays(), tf.gather(self.maze.ground.view, state.here))[..., None]
+        seen = tf.gather(self.maze.gray_views(), tf.gather(self.maze.grid.view, state.here))[..., None]
         score = self.maze.score(state)
-        return Sight(seen, score, tf.equal(score, float(len(self.layout.path))))
+        return StepOutput(seen, score, tf.equal(score, float(len(self.layout.path))))
 
-    def poses(self, moment: Moment) -> np.ndarray:
+    def poses(self, agents: AgentBatch) -> np.ndarray:
         """Return x and y."""
-        return self.maze.ground.middles[moment.state.here.numpy()][:, None]
+        return self.maze.grid.middles[agents.state.here.numpy()][:, None]
 
 
-def _topdown_world(**options: Any) -> TopdownWorld:
-    maze = TopdownMaze(**checked_options(TOPDOWN_NAME, TopdownOptions, options))
-    return TopdownWorld(maze, maze.layout)
+def _build_topdown(**options: Any) -> TopdownSimulator:
+    maze = TopdownMaze(**check_options(TOPDOWN_NAME, TopdownOptions, options))
+    return TopdownSimulator(maze, maze.layout)
 
 
 class TopdownMazeEnv(MazeEnv):
@@ -139,7 +139,7 @@ class TopdownMazeEnv(MazeEnv):
         render_mode: `human`, `rgb_array` or None.
     """
 
-    metadata = drawn_at(TOPDOWN_RATE)
+    metadata = render_metadata(TOPDOWN_RATE)
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class TopdownMazeEnv(MazeEnv):
         steps: int = TopdownOptions.steps,
         render_mode: str | None = None,
     ) -> None:
-        super().__init__(_topdown_world(maze=maze, scoring=scoring, steps=steps), render_mode)
+        super().__init__(_build_topdown(maze=maze, scoring=scoring, steps=steps), render_mode)
 
 
 class TopdownMazeVectorEnv(MazeVectorEnv):
@@ -165,8 +165,8 @@ class TopdownMazeVectorEnv(MazeVectorEnv):
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        world = _topdown_world(maze=maze, scoring=scoring, steps=steps)
-        super().__init__(world, num_envs, TOPDOWN_NAME, max_episode_steps, render_mode)
+        simulator = _build_topdown(maze=maze, scoring=scoring, steps=steps)
+        super().__init__(simulator, num_envs, TOPDOWN_NAME, max_episode_steps, render_mode)
 
 
 FIRST_PERSON_NAME = "tfsm/FirstPersonMaze-v0"
@@ -179,11 +179,11 @@ class FirstPersonState(NamedTuple):
     """`[B, hold, 3]`: x, y and heading after each frame of the last decision."""
     touched: Tensor
     progress: Tensor
-    """As in `Done`."""
+    """As in `PathProgress`."""
 
 
 @dataclass(frozen=True)
-class FirstPersonWorld(PixelWorld):
+class FirstPersonSimulator(PixelMazeSimulator):
     """The maze; its layout belongs to what makes two of them equal, because a file may change."""
 
     maze: FirstPersonMaze
@@ -212,30 +212,30 @@ class FirstPersonWorld(PixelWorld):
 
     def step(self, state: FirstPersonState, time: Tensor, actions: Tensor) -> FirstPersonState:
         """Do the same for some frames."""
-        done = Done(state.touched, state.progress)
-        track, done = self.maze.held(state.track[:, -1], actions, done, time * self.hold)
+        done = PathProgress(state.touched, state.progress)
+        track, done = self.maze.hold_action(state.track[:, -1], actions, done, time * self.hold)
         return FirstPersonState(track, *done)
 
-    def look(self, state: FirstPersonState) -> Sight:
+    def observe(self, state: FirstPersonState) -> StepOutput:
         """Draw, and count."""
         here = state.track[:, -1]
         seen = draw(self.maze.walls, None, here[:, :2], here[:, 2])[..., None]
-        score = self.maze.score(Done(state.touched, state.progress))
-        return Sight(seen, score, tf.equal(score, float(len(self.layout.path))))
+        score = self.maze.score(PathProgress(state.touched, state.progress))
+        return StepOutput(seen, score, tf.equal(score, float(len(self.layout.path))))
 
-    def info(self, moment: Moment) -> dict[str, np.ndarray]:
+    def info(self, agents: AgentBatch) -> dict[str, np.ndarray]:
         """Tell in which direction agents look too, in degrees."""
-        return {**super().info(moment), "heading": moment.state.track.numpy()[:, -1, 2]}
+        return {**super().info(agents), "heading": agents.state.track.numpy()[:, -1, 2]}
 
-    def poses(self, moment: Moment) -> np.ndarray:
+    def poses(self, agents: AgentBatch) -> np.ndarray:
         """Return x, y and heading in radians."""
-        track: np.ndarray = moment.state.track.numpy()
+        track: np.ndarray = agents.state.track.numpy()
         return np.concatenate([track[..., :2], np.radians(track[..., 2:])], axis=-1)
 
 
-def _first_person_world(**options: Any) -> FirstPersonWorld:
-    maze = FirstPersonMaze(**checked_options(FIRST_PERSON_NAME, FirstPersonOptions, options))
-    return FirstPersonWorld(maze, maze.layout, maze.options.hold)
+def _build_first_person(**options: Any) -> FirstPersonSimulator:
+    maze = FirstPersonMaze(**check_options(FIRST_PERSON_NAME, FirstPersonOptions, options))
+    return FirstPersonSimulator(maze, maze.layout, maze.options.hold)
 
 
 class FirstPersonMazeEnv(MazeEnv):
@@ -254,7 +254,7 @@ class FirstPersonMazeEnv(MazeEnv):
         render_mode: `human`, `rgb_array` or None.
     """
 
-    metadata = drawn_at(FIRST_PERSON_RATE / FirstPersonOptions.hold)
+    metadata = render_metadata(FIRST_PERSON_RATE / FirstPersonOptions.hold)
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ class FirstPersonMazeEnv(MazeEnv):
         hold: int = FirstPersonOptions.hold,
         render_mode: str | None = None,
     ) -> None:
-        super().__init__(_first_person_world(maze=maze, scoring=scoring, frames=frames, hold=hold), render_mode)
+        super().__init__(_build_first_person(maze=maze, scoring=scoring, frames=frames, hold=hold), render_mode)
 
 
 class FirstPersonMazeVectorEnv(MazeVectorEnv):
@@ -282,5 +282,5 @@ class FirstPersonMazeVectorEnv(MazeVectorEnv):
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        world = _first_person_world(maze=maze, scoring=scoring, frames=frames, hold=hold)
-        super().__init__(world, num_envs, FIRST_PERSON_NAME, max_episode_steps, render_mode)
+        simulator = _build_first_person(maze=maze, scoring=scoring, frames=frames, hold=hold)
+        super().__init__(simulator, num_envs, FIRST_PERSON_NAME, max_episode_steps, render_mode)

@@ -1,4 +1,4 @@
-"""Environments of Gymnasium, whichever is installed, as one domain."""
+"""Any installed Gymnasium environment as a domain: options and registration, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,37 +14,41 @@ from tfsm.plugins.registry import Registry
 
 @dataclass(frozen=True, kw_only=True)
 class GymOptions:
-    """Options of an environment, whichever it is."""
+    """Options of the Gymnasium domain, for every environment."""
 
-    env: Annotated[str, Doc("which environment, as gymnasium.make takes it: CartPole-v1, or module:Env-v0")]
+    env: Annotated[str, Doc("environment, as passed to gymnasium.make: CartPole-v1, or module:Env-v0")]
     env_options: Annotated[str, Doc('keyword arguments for gymnasium.make, as JSON: {"map_name": "8x8"}')] = "{}"
-    episodes: Annotated[int, Ge(1), Doc("episodes of an evaluation")] = 5
-    aggregate: Annotated[Literal["mean", "median", "min"], Doc("what of the episodes' returns is the fitness")] = "mean"
+    episodes: Annotated[int, Ge(1), Doc("episodes per evaluation")] = 5
+    aggregate: Annotated[
+        Literal["mean", "median", "min"], Doc("statistic of the episodes' returns that is the fitness")
+    ] = "mean"
     seeds: Annotated[
-        Literal["fresh", "same"], Doc("fresh: every evaluation has episodes of its own; same: all have the same ones")
+        Literal["fresh", "same"], Doc("fresh: new episodes for every evaluation; same: the same episodes for all")
     ] = "fresh"
     steps: Annotated[
-        int | None, Ge(1), Doc("most steps of an episode; none: the environment's own limit, or 10,000 if it has none")
+        int | None, Ge(1), Doc("maximum steps per episode; none: the environment's own limit, or 10,000 if it has none")
     ] = None
-    hold: Annotated[int, Ge(1), Doc("steps that each action is held for")] = 1
+    hold: Annotated[int, Ge(1), Doc("steps per action")] = 1
     threshold: Annotated[
-        float | None, Doc("a fitness of so much is solved; none: the environment's reward threshold, if it has one")
+        float | None, Doc("fitness that counts as solved; none: the environment's reward threshold, if it has one")
     ] = None
     confirm: Annotated[
-        int, Ge(0), Doc("more episodes for whoever reaches the threshold, 20 at a time: solved is who stays above it")
+        int,
+        Ge(0),
+        Doc("extra episodes, 20 at a time, to confirm a genome that reaches the threshold; 0: no confirmation"),
     ] = 100
     normalize: Annotated[
         Literal["none", "bounds", "sampled"],
-        Doc("bounds: scale numbers to [-1, 1] by their bounds; sampled: by mean and deviation under random actions"),
+        Doc("bounds: scale observations to [-1, 1]; sampled: standardize by mean and deviation under random actions"),
     ] = "none"
-    remembered: Annotated[int, Ge(1), Doc("observations kept of all episodes for the operators to look at")] = 32
+    remembered: Annotated[int, Ge(1), Doc("observations kept as experience, over all episodes")] = 32
     recurrent: Annotated[
-        Literal["none", "simple-rnn", "gru", "lstm"], Doc("the last hidden layer, if it shall remember earlier steps")
+        Literal["none", "simple-rnn", "gru", "lstm"], Doc("recurrent layer in place of the last hidden layer")
     ] = "none"
-    layers: Annotated[int, Ge(1), Doc("hidden layers, behind two convolutions where pictures are seen")] = 2
-    units: Annotated[int, Ge(1), Doc("units in each hidden layer")] = 16
+    layers: Annotated[int, Ge(1), Doc("hidden layers, after two convolutions for images")] = 2
+    units: Annotated[int, Ge(1), Doc("units per hidden layer")] = 16
     vector: Annotated[
-        Literal["sync", "async"], Doc("sync: all environments in this process; async: in as many as there are cores")
+        Literal["sync", "async"], Doc("sync: all environments in this process; async: one process per core")
     ] = "sync"
 
 

@@ -13,72 +13,76 @@ import numpy as np
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Evaluation, Film, Nest, Tensor
 from tfsm.models.network import Network
-from tfsm.rollouts import eye, hidden, last, player
+from tfsm.rollouts import convolution_layers, hidden_layers, output_layer, policy_network
 from tfsm_domains.gym import GymOptions
-from tfsm_domains.gym.rollout import World
-from tfsm_domains.gym.spaces import Actor, shown
+from tfsm_domains.gym.rollout import EpisodeRunner
+from tfsm_domains.gym.spaces import ActionDecoder, to_inputs
 
-MEMORIES: Final[dict[str, Any]] = {
+RECURRENT_LAYERS: Final[dict[str, Any]] = {
     "simple-rnn": keras.layers.SimpleRNN,
     "gru": keras.layers.GRU,
     "lstm": keras.layers.LSTM,
 }
 
 
-def network_for(blank: Mapping[str, np.ndarray], actor: Actor, options: GymOptions) -> keras.Model:
+def network_for(template: Mapping[str, np.ndarray], decoder: ActionDecoder, options: GymOptions) -> keras.Model:
     """Return a small network, built.
 
     Args:
-        blank: what is seen, by the inputs' names.
-        actor: what is asked.
+        template: what is seen, by the inputs' names.
+        decoder: what is asked.
         options: how large it shall be, and whether it shall remember.
     """
     if options.recurrent != "none":
-        return _remembering(blank, actor, options)
-    if len(blank) > 1:
-        return _several(blank, actor, options)
-    (seen,) = blank.values()
-    return player(seen.shape, actor.outputs, layers=options.layers, units=options.units, activation=actor.activation)
+        return _recurrent_network(template, decoder, options)
+    if len(template) > 1:
+        return _multi_input_network(template, decoder, options)
+    (seen,) = template.values()
+    return policy_network(
+        seen.shape, decoder.outputs, layers=options.layers, units=options.units, activation=decoder.activation
+    )
 
 
-def _several(blank: Mapping[str, np.ndarray], actor: Actor, options: GymOptions) -> keras.Model:
-    inputs = {name: keras.Input(seen.shape, name=name) for name, seen in blank.items()}
+def _multi_input_network(
+    template: Mapping[str, np.ndarray], decoder: ActionDecoder, options: GymOptions
+) -> keras.Model:
+    inputs = {name: keras.Input(seen.shape, name=name) for name, seen in template.items()}
     parts = []
     for name, x in inputs.items():
-        for layer in eye(blank[name].shape, f"{name}_") if blank[name].ndim > 1 else ():
+        for layer in convolution_layers(template[name].shape, f"{name}_") if template[name].ndim > 1 else ():
             x = layer(x)
         parts.append(x)
     x = keras.layers.Concatenate(name="together")(parts)
-    for layer in [*hidden(options.layers, options.units), last(actor.outputs, actor.activation)]:
+    for layer in [*hidden_layers(options.layers, options.units), output_layer(decoder.outputs, decoder.activation)]:
         x = layer(x)
     return keras.Model(inputs, x, name="player")
 
 
-def _remembering(blank: Mapping[str, np.ndarray], actor: Actor, options: GymOptions) -> keras.Model:
-    if len(blank) > 1:
+def _recurrent_network(template: Mapping[str, np.ndarray], decoder: ActionDecoder, options: GymOptions) -> keras.Model:
+    if len(template) > 1:
         raise TfsmError(
             f"recurrent={options.recurrent}: a network that remembers takes one input, and {options.env!r} has "
-            f"{len(blank)}: {', '.join(blank)}"
+            f"{len(template)}: {', '.join(template)}"
         )
-    (seen,) = blank.values()
+    (seen,) = template.values()
     front = []
     if seen.ndim > 1:
-        picture = keras.Sequential([keras.Input(seen.shape), *eye(seen.shape)], name="eye")
+        picture = keras.Sequential([keras.Input(seen.shape), *convolution_layers(seen.shape)], name="eye")
         front.append(keras.layers.TimeDistributed(picture, name="each_time"))
-    memory = MEMORIES[options.recurrent](options.units, return_sequences=True, name="memory")
+    memory = RECURRENT_LAYERS[options.recurrent](options.units, return_sequences=True, name="memory")
     return keras.Sequential(
         [
             keras.Input((options.remembered, *seen.shape)),
             *front,
-            *hidden(options.layers - 1, options.units),
+            *hidden_layers(options.layers - 1, options.units),
             memory,
-            last(actor.outputs, actor.activation),
+            output_layer(decoder.outputs, decoder.activation),
         ],
         name="player",
     )
 
 
-ABREAST: Final = 20
+CONFIRM_BATCH: Final = 20
 """Episodes that are played side by side to confirm a solution."""
 
 
@@ -89,18 +93,18 @@ class Gym(GymOptions):
     compiled: ClassVar[bool] = False
 
     @cached_property
-    def world(self) -> World:
+    def runner(self) -> EpisodeRunner:
         """The environment, found when it is first needed: a domain can be listed and built without Gymnasium."""
-        return World(self._options())  # which must not hold the domain, whose end it is to notice
+        return EpisodeRunner(self._options())  # which must not hold the domain, whose end it is to notice
 
     def network(self) -> keras.Model:
         """Return a small network for what is seen and what can be done."""
-        return network_for(self.world.reader.blank, self.world.actor, self)
+        return network_for(self.runner.encoder.template, self.runner.decoder, self)
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let genomes `[B, P]` act; behavior is the mean return, the mean length and the share that terminated."""
         seeds = self._seeds(np.asarray(seed), 0, self.episodes)
-        played, kept = self.world.play(network, genomes, seeds)
+        played, kept = self.runner.play(network, genomes, seeds)
         fitness = self._aggregate(played.total)
         solved = self._reached(fitness)
         for b in np.flatnonzero(solved) if self.confirm else ():
@@ -111,12 +115,12 @@ class Gym(GymOptions):
 
     def observe(self, experience: Nest) -> Nest:
         """Return the inputs that were kept: `[B, I, ...]`, or `[B, 1, T, ...]` for a network that takes sequences."""
-        return shown(experience)
+        return to_inputs(experience)
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
         """Film the first episode of the first genome; what the others do is not shown."""
         (episode,) = self._seeds(np.asarray(seed)[:1], 0, 1)[0]
-        return self.world.film(network, np.asarray(genomes)[:1], int(episode))
+        return self.runner.film(network, np.asarray(genomes)[:1], int(episode))
 
     def __reduce__(self) -> Any:
         """Be pickled by the options: environments and what is compiled cannot be."""
@@ -138,9 +142,9 @@ class Gym(GymOptions):
     def _confirmed(self, network: Network, genome: Tensor, seed: np.ndarray, total: np.ndarray) -> bool:
         """Say whether a genome `[1, P]` with returns `[E]` stays at the threshold, whatever more episodes bring."""
         # In parts: most who were only lucky are found out by the first, and a hundred episodes take long.
-        for first in range(0, self.confirm, ABREAST):
-            more = self._seeds(seed, self.episodes + first, min(ABREAST, self.confirm - first))
-            total = np.concatenate([total, self.world.more(network, genome, more)[0]])
+        for first in range(0, self.confirm, CONFIRM_BATCH):
+            more = self._seeds(seed, self.episodes + first, min(CONFIRM_BATCH, self.confirm - first))
+            total = np.concatenate([total, self.runner.returns(network, genome, more)[0]])
             if not self._reached(self._aggregate(total)):
                 return False
         return True
@@ -151,7 +155,7 @@ class Gym(GymOptions):
         return np.asarray(how[self.aggregate](total, axis=-1))
 
     def _reached(self, fitness: np.ndarray) -> np.ndarray:
-        threshold = self.world.threshold
+        threshold = self.runner.threshold
         return np.asarray(fitness >= (np.inf if threshold is None else threshold))
 
 

@@ -1,4 +1,4 @@
-"""Make/step copies, here or in processes."""
+"""Make Gymnasium environments, and step many copies of one, in this process or in several."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from tfsm.utils.optional import optional
 
 PURPOSE: Final = "the domain 'gym'"
 LIMIT: Final = 10_000
-"""Steps of an episode where neither the user nor the environment has a limit: some never end by themselves."""
+"""Steps per episode if neither the user nor the environment sets a limit; some environments never terminate."""
 OURS: Final = "tfsm/"
 """The namespace of tfsm's own environments."""
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class Recipe(NamedTuple):
-    """How to make an environment; it can be pickled."""
+class EnvConfig(NamedTuple):
+    """How to make an environment; can be pickled."""
 
     name: str
     options: Mapping[str, Any]
     steps: int | None
-    """Most steps of an episode, in place of the environment's own limit."""
+    """Maximum steps per episode; None: the environment's own limit."""
     spec: Any = None
-    """What is registered by that name, for a process in which it is not."""
+    """The spec registered under that name, for processes in which it is not registered."""
 
 
 def gymnasium() -> Any:
@@ -45,72 +45,72 @@ def gymnasium() -> Any:
     return optional("gymnasium", extra="gym", purpose=PURPOSE)
 
 
-def parsed(text: str) -> dict[str, Any]:
-    """Read keyword arguments, which are JSON, or a dict as Python writes it.
+def parse_env_options(text: str) -> dict[str, Any]:
+    """Parse keyword arguments from JSON or a Python dict literal.
 
-    >>> parsed('{"map_name": "8x8", "is_slippery": false}') == parsed("{'map_name': '8x8', 'is_slippery': False}")
+    >>> parse_env_options('{"map_name": "8x8"}') == parse_env_options("{'map_name': '8x8'}")
     True
     """
     for read in (json.loads, ast.literal_eval):
         try:
-            found = read(text)
+            options = read(text)
         except (TypeError, ValueError, SyntaxError):
             continue
-        if isinstance(found, dict) and all(isinstance(key, str) for key in found):
-            return found
+        if isinstance(options, dict) and all(isinstance(key, str) for key in options):
+            return options
     raise TfsmError(f'env_options={text}: expected keyword arguments as JSON, such as {{"map_name": "8x8"}}')
 
 
-def make(recipe: Recipe, *, told: bool = True, render: bool = False) -> Any:
+def make_env(config: EnvConfig, *, warn: bool = True, render: bool = False) -> Any:
     """Make an environment.
 
     Args:
-        recipe: which, and how.
-        told: whether the user is told of a version that is out of date.
-        render: whether it shall draw pictures.
+        config: which environment, and its options.
+        warn: whether to warn about an outdated version.
+        render: whether to render frames.
     """
     gym = gymnasium()
-    if recipe.name.startswith(OURS) and importlib.util.find_spec("tfsm_domains.envs") is not None:
+    if config.name.startswith(OURS) and importlib.util.find_spec("tfsm_domains.envs") is not None:
         importlib.import_module("tfsm_domains.envs")
-    if ":" in recipe.name and "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it: a user's module lies there
-    options = dict(recipe.options) | ({"render_mode": "rgb_array"} if render else {})
-    if recipe.steps is not None:
-        options["max_episode_steps"] = recipe.steps
-    with warnings.catch_warnings(record=True) as said:
+    if ":" in config.name and "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as with `python -m`, for modules of the user
+    options = dict(config.options) | ({"render_mode": "rgb_array"} if render else {})
+    if config.steps is not None:
+        options["max_episode_steps"] = config.steps
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            env = gym.make(recipe.spec or recipe.name, **{"disable_env_checker": True, **options})
+            env = gym.make(config.spec or config.name, **{"disable_env_checker": True, **options})
         except Exception as error:
-            raise TfsmError(f"the environment {recipe.name!r} cannot be made: {reason(error)}") from error
-    for text in dict.fromkeys(_plain(str(warning.message)) for warning in said) if told else ():
+            raise TfsmError(f"the environment {config.name!r} cannot be made: {describe_error(error)}") from error
+    for text in dict.fromkeys(_strip_colors(str(warning.message)) for warning in caught) if warn else ():
         if "version" in text:
             warnings.warn(text, stacklevel=2)
     limited = env.spec is not None and env.spec.max_episode_steps is not None
     return env if limited else gym.wrappers.TimeLimit(env, LIMIT)
 
 
-def registered(env: Any) -> Any:
-    """Return what is registered of an environment; None where nothing is."""
+def registered_spec(env: Any) -> Any:
+    """Return the registered spec of an environment, or None."""
     return gymnasium().registry.get(env.spec.id) if env.spec is not None else None
 
 
-def reason(error: BaseException) -> str:
-    """Return in one line what an error says; of its type only where it is not Gymnasium's."""
-    words = " ".join(str(error).split())
-    own = type(error).__module__.partition(".")[0] == "gymnasium"
-    return words if own and words else f"{type(error).__name__}: {words}".removesuffix(": ")
+def describe_error(error: BaseException) -> str:
+    """Return an error's message on one line, with its type unless it is one of Gymnasium's own."""
+    message = " ".join(str(error).split())
+    is_gymnasium = type(error).__module__.partition(".")[0] == "gymnasium"
+    return message if is_gymnasium and message else f"{type(error).__name__}: {message}".removesuffix(": ")
 
 
-def unsendable(name: str, error: BaseException) -> str:
-    """Return what to tell of an environment that cannot be pickled, or not read again."""
+def describe_pickle_error(name: str, error: BaseException) -> str:
+    """Return the message for an environment that cannot be pickled or unpickled."""
     what = f"the environment {name!r}" if name else "the environment"
-    return f"{what} cannot be sent to another process ({reason(error)}): use --set vector=sync"
+    return f"{what} cannot be sent to another process ({describe_error(error)}): use --set vector=sync"
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Keep Gymnasium from warning of how environments are used."""
+def quiet_gymnasium() -> Iterator[None]:
+    """Suppress Gymnasium's warnings about how environments are used."""
     logger = gymnasium().logger
     before, logger.min_level = logger.min_level, logger.ERROR
     try:
@@ -119,30 +119,30 @@ def quiet() -> Iterator[None]:
         logger.min_level = before
 
 
-def _plain(text: str) -> str:
+def _strip_colors(text: str) -> str:
     return " ".join(_COLOUR.sub("", text).removeprefix("WARN: ").split())
 
 
-class Stepped(NamedTuple):
-    """What came of an action."""
+class StepResult(NamedTuple):
+    """The result of one action."""
 
     observation: Any
     reward: float
-    """The sum, where an action is held for several steps."""
+    """The sum over all steps of the action."""
     terminated: bool
     truncated: bool
     steps: int
 
 
-class Environments(Protocol):
-    """Many environments, numbered from 0."""
+class EnvPool(Protocol):
+    """Many copies of an environment, numbered from 0."""
 
     def reset(self, seeds: Sequence[int]) -> list[Any]:
-        """Begin an episode in as many environments as there are seeds, and return the first observations."""
+        """Start one episode per seed and return the first observations."""
         ...
 
-    def step(self, numbers: Sequence[int], actions: Sequence[Any], hold: int) -> list[Stepped]:
-        """Act in some of the environments; `hold` is how many steps to hold an action for."""
+    def step(self, numbers: Sequence[int], actions: Sequence[Any], hold: int) -> list[StepResult]:
+        """Act in some of the environments, `hold` steps per action."""
         ...
 
     def close(self) -> None:
@@ -150,12 +150,12 @@ class Environments(Protocol):
         ...
 
 
-class Here:
-    """Environments in this process, made when they are first needed.
+class LocalEnvPool:
+    """Environments in this process, made on first use.
 
     Args:
-        name: what they are called, for messages.
-        make: makes one more.
+        name: the environment's name, for messages.
+        make: makes one copy.
     """
 
     def __init__(self, name: str, make: Callable[[], Any]) -> None:
@@ -163,46 +163,46 @@ class Here:
         self._envs: list[Any] = []
 
     def reset(self, seeds: Sequence[int]) -> list[Any]:
-        """Begin episodes."""
+        """Start episodes."""
         while len(self._envs) < len(seeds):
             self._envs.append(self._make())
         try:
             return [env.reset(seed=seed)[0] for env, seed in zip(self._envs, seeds, strict=False)]
         except TfsmError:
-            raise  # it has its own words for what is wrong
+            raise  # already a message for the user
         except Exception as error:
-            raise failed(self._name, "reset", error) from error
+            raise env_error(self._name, "reset", error) from error
 
-    def step(self, numbers: Sequence[int], actions: Sequence[Any], hold: int) -> list[Stepped]:
-        """Act."""
+    def step(self, numbers: Sequence[int], actions: Sequence[Any], hold: int) -> list[StepResult]:
+        """Act in some environments."""
         try:
-            return [held(self._envs[i], action, hold) for i, action in zip(numbers, actions, strict=True)]
+            return [repeat_action(self._envs[i], action, hold) for i, action in zip(numbers, actions, strict=True)]
         except TfsmError:
             raise
         except Exception as error:
-            raise failed(self._name, "step", error) from error
+            raise env_error(self._name, "step", error) from error
 
     def close(self) -> None:
         """Close all."""
         for env in self._envs:
-            with suppress(Exception):  # nobody needs it any more, whatever is wrong with it
+            with suppress(Exception):  # it is not used again, so errors do not matter
                 env.close()
         self._envs.clear()
 
 
-def held(env: Any, action: Any, times: int) -> Stepped:
-    """Do the same for some steps, or until the episode is over."""
+def repeat_action(env: Any, action: Any, times: int) -> StepResult:
+    """Repeat an action for some steps, or until the episode is over."""
     total, steps = 0.0, 0
     while True:
         observation, reward, terminated, truncated, _ = env.step(action)
         total, steps = total + float(reward), steps + 1
         if terminated or truncated or steps == times:
-            return Stepped(observation, total, bool(terminated), bool(truncated), steps)
+            return StepResult(observation, total, bool(terminated), bool(truncated), steps)
 
 
-def failed(name: str, what: str, error: Exception) -> TfsmError:
-    """Return what to tell of an environment that raises."""
-    return TfsmError(f"the environment {name!r} failed in {what}(): {reason(error)}")
+def env_error(name: str, what: str, error: Exception) -> TfsmError:
+    """Return the error for an environment that raised one."""
+    return TfsmError(f"the environment {name!r} failed in {what}(): {describe_error(error)}")
 
 
 # Not by multiprocessing: a fork of a process with TensorFlow's threads may hang, and a spawned one imports the user's
@@ -216,17 +216,17 @@ class Worker:
     """A process that makes and steps environments, as `tfsm_domains.gym.env_pool` does.
 
     Args:
-        recipe: how to make one.
+        config: how to make one.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, config: EnvConfig) -> None:
         import cloudpickle  # comes with Gymnasium, and takes classes of a script along
 
-        self._name = recipe.name
+        self._name = config.name
         try:
-            message = cloudpickle.dumps(recipe)
+            message = cloudpickle.dumps(config)
         except Exception as error:
-            raise TfsmError(unsendable(recipe.name, error)) from error
+            raise TfsmError(describe_pickle_error(config.name, error)) from error
         command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.tell(message)
@@ -270,27 +270,27 @@ class Worker:
         return TfsmError(f"{PURPOSE}: a process that ran {self._name!r} has ended (exit code {code})")
 
 
-class Elsewhere:
+class ProcessEnvPool:
     """Environments in several processes; the i-th is in process i modulo their number.
 
     Args:
-        recipe: how to make one.
+        config: how to make one.
         processes: how many; as many as there are cores if None.
     """
 
-    def __init__(self, recipe: Recipe, processes: int | None = None) -> None:
-        self._recipe = recipe
+    def __init__(self, config: EnvConfig, processes: int | None = None) -> None:
+        self._config = config
         self._most = processes or _cores()
         self._workers: list[Worker] = []
 
     def reset(self, seeds: Sequence[int]) -> list[Any]:
-        """Begin episodes."""
+        """Start episodes."""
         while len(self._workers) < min(self._most, len(seeds)):
-            self._workers.append(Worker(self._recipe))
+            self._workers.append(Worker(self._config))
         return self._asked("reset", range(len(seeds)), [int(seed) for seed in seeds], 0)
 
-    def step(self, numbers: Sequence[int], actions: Sequence[Any], hold: int) -> list[Stepped]:
-        """Act."""
+    def step(self, numbers: Sequence[int], actions: Sequence[Any], hold: int) -> list[StepResult]:
+        """Act in some environments."""
         return self._asked("step", numbers, actions, hold)
 
     def close(self) -> None:
@@ -331,13 +331,13 @@ def main() -> None:
 
 
 def serve(messages: BinaryIO, output: BinaryIO) -> None:
-    """Answer messages: first comes the recipe, pickled, then what to do with which environments."""
+    """Answer messages: first comes the config, pickled, then what to do with which environments."""
     try:
         share = _Share(pickle.loads(pickle.load(messages)))
     except Exception as error:
-        pickle.dump(([], unsendable("", error)), output)
+        pickle.dump(([], describe_pickle_error("", error)), output)
         return
-    with quiet(), closing(share):
+    with quiet_gymnasium(), closing(share):
         while True:
             try:
                 what, items, hold = pickle.load(messages)
@@ -355,24 +355,24 @@ class _Share:
     """This process's share of the environments.
 
     Args:
-        recipe: how to make one.
+        config: how to make one.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
-        self._recipe = recipe
+    def __init__(self, config: EnvConfig) -> None:
+        self._config = config
         self._envs: dict[int, Any] = {}
 
     def asked(self, what: str, items: list[tuple[int, Any]], hold: int) -> list[Any]:
         """Reset or step some environments, by their numbers."""
         for number, _ in items:
             if number not in self._envs:
-                self._envs[number] = make(self._recipe, told=False)
+                self._envs[number] = make_env(self._config, warn=False)
         try:
             if what == "step":
-                return [held(self._envs[number], action, hold) for number, action in items]
+                return [repeat_action(self._envs[number], action, hold) for number, action in items]
             return [self._envs[number].reset(seed=seed)[0] for number, seed in items]
         except Exception as error:
-            raise failed(self._recipe.name, what, error) from error
+            raise env_error(self._config.name, what, error) from error
 
     def close(self) -> None:
         """Close all."""

@@ -1,4 +1,4 @@
-"""Episodes, memory, camera."""
+"""Episodes in Gymnasium environments: playing them side by side, recording experience and filming."""
 
 from __future__ import annotations
 
@@ -14,304 +14,315 @@ from tfsm.interfaces import Tensor
 from tfsm.models.network import Network
 from tfsm.render.canvas import headless_display
 from tfsm.render.video import RecordedFilm
-from tfsm.rollouts import Asker, Decide, Memory, spread
+from tfsm.rollouts import ExperienceReservoir, Policy, PolicyCompiler, pick_evenly
 from tfsm_domains.gym import GymOptions
 from tfsm_domains.gym.env_pool import (
-    Elsewhere,
-    Environments,
-    Here,
-    Recipe,
-    failed,
-    make,
-    parsed,
-    quiet,
-    reason,
-    registered,
+    EnvConfig,
+    EnvPool,
+    LocalEnvPool,
+    ProcessEnvPool,
+    describe_error,
+    env_error,
+    make_env,
+    parse_env_options,
+    quiet_gymnasium,
+    registered_spec,
 )
-from tfsm_domains.gym.spaces import Actor, Reader, actor_for, by_bounds, by_samples, order, shown
+from tfsm_domains.gym.spaces import (
+    ActionDecoder,
+    ObservationEncoder,
+    build_action_decoder,
+    match_inputs,
+    normalize_by_bounds,
+    normalize_by_samples,
+    to_inputs,
+)
 
 
-class Watching(Protocol):
-    """Somebody who is shown what is seen at every step."""
+class ExperienceRecorder(Protocol):
+    """Receives the observations of every step and keeps some of them."""
 
-    def see(self, seen: Sequence[np.ndarray], on: np.ndarray) -> None:
-        """Look at `[B, E, ...]`; only where `on`, `[B, E]`, it is of this step."""
+    def record(self, observations: Sequence[np.ndarray], active: np.ndarray) -> None:
+        """Receive `[B, E, ...]` per input; only entries where `active`, `[B, E]`, are of this step."""
+        ...
+
+    def experience(self) -> list[np.ndarray]:
+        """Return the kept observations, `[B, ...]` per input."""
         ...
 
 
-class Played(NamedTuple):
-    """What came of B genomes' E episodes each."""
+class EpisodeResults(NamedTuple):
+    """The results of E episodes for each of B genomes."""
 
     total: np.ndarray
-    """`[B, E]`, the sum of rewards; NaN where an output or a reward was no number."""
+    """`[B, E]`, the sum of rewards; NaN where an output or a reward was not finite."""
     steps: np.ndarray
     """`[B, E]`"""
     terminated: np.ndarray
-    """`[B, E]`, bool: whether the environment came to an end, and not only the time."""
+    """`[B, E]`, bool: whether the environment terminated, as opposed to running out of time."""
 
 
-def play(
-    environments: Environments,
-    reader: Reader,
-    actor: Actor,
-    decide: Decide,
+def play_episodes(
+    envs: EnvPool,
+    encoder: ObservationEncoder,
+    decoder: ActionDecoder,
+    policy: Policy,
     seeds: np.ndarray,
     *,
     hold: int = 1,
-    watching: Watching | None = None,
-) -> Played:
-    """Play episodes, all side by side.
+    recorder: ExperienceRecorder | None = None,
+) -> EpisodeResults:
+    """Play all episodes side by side.
 
     Args:
-        environments: where.
-        reader: what is seen of them.
-        actor: how answers are read.
-        decide: who acts.
-        seeds: of the episodes, `[B, E]`.
-        hold: steps that each action is held for.
-        watching: shown what is seen.
+        envs: the environments.
+        encoder: turns observations into network inputs.
+        decoder: turns network outputs into actions.
+        policy: maps inputs to outputs.
+        seeds: seeds of the episodes, `[B, E]`.
+        hold: steps per action.
+        recorder: receives the observations of every step.
     """
     count = seeds.size
-    seen = [np.zeros([*seeds.shape, *x.shape], x.dtype) for x in reader.blank.values()]
-    flat = [part.reshape([count, *part.shape[2:]]) for part in seen]  # the same numbers
-    reader.see(environments.reset(seeds.ravel().tolist()), flat, np.arange(count))
+    inputs = [np.zeros([*seeds.shape, *x.shape], x.dtype) for x in encoder.template.values()]
+    flat = [part.reshape([count, *part.shape[2:]]) for part in inputs]  # views of the same memory
+    encoder.encode_into(envs.reset(seeds.ravel().tolist()), flat, np.arange(count))
     total, steps, terminated = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, bool)
-    on = np.ones(count, bool)
+    active = np.ones(count, bool)
     while True:
-        if watching is not None:
-            watching.see(seen, on.reshape(seeds.shape))
-        answers = decide(seen).reshape([count, -1])
-        sound = np.isfinite(answers).all(axis=1)
-        total[on & ~sound] = np.nan
-        on &= sound
-        going = np.flatnonzero(on)
-        if not len(going):
+        if recorder is not None:
+            recorder.record(inputs, active.reshape(seeds.shape))
+        outputs = policy(inputs).reshape([count, -1])
+        finite = np.isfinite(outputs).all(axis=1)
+        total[active & ~finite] = np.nan
+        active &= finite
+        indices = np.flatnonzero(active)
+        if not len(indices):
             break
-        found = environments.step(going.tolist(), list(actor.act(answers[going])), hold)
-        total[going] += [stepped.reward for stepped in found]
-        steps[going] += [stepped.steps for stepped in found]
-        terminated[going] = [stepped.terminated for stepped in found]
-        on[going] = [not (stepped.terminated or stepped.truncated) for stepped in found]
-        reader.see([stepped.observation for stepped in found], flat, going)
+        results = envs.step(indices.tolist(), list(decoder.decode(outputs[indices])), hold)
+        total[indices] += [result.reward for result in results]
+        steps[indices] += [result.steps for result in results]
+        terminated[indices] = [result.terminated for result in results]
+        active[indices] = [not (result.terminated or result.truncated) for result in results]
+        encoder.encode_into([result.observation for result in results], flat, indices)
     total[~np.isfinite(total)] = np.nan
-    return Played(*(x.reshape(seeds.shape) for x in (total, steps, terminated)))
+    return EpisodeResults(*(x.reshape(seeds.shape) for x in (total, steps, terminated)))
 
 
-Moment = tuple[np.ndarray, list[np.ndarray]]
-"""Which of a genome's episodes were on, `[E]`, and what was seen in them, `[E, ...]`."""
+RecordedStep = tuple[np.ndarray, list[np.ndarray]]
+"""Which of a genome's episodes were active, `[E]`, and their observations, `[E, ...]` per input."""
 
 
-class Recall(Watching, Protocol):
-    """Somebody who watches and remembers."""
-
-    def all(self) -> list[np.ndarray]:
-        """Return what is remembered, `[B, ...]` for each of the inputs."""
-        ...
-
-
-class Moments:
-    """Some observations of every genome, evenly spread over all steps of all its episodes.
+class SpreadRecorder:
+    """Keeps observations of every genome, evenly spread over all steps of all its episodes.
 
     Args:
         genomes: B.
-        count: how many of each.
+        count: observations per genome.
     """
 
     def __init__(self, genomes: int, count: int) -> None:
         self._count = count
-        # Each by its own clock: what is kept of one genome does not depend on how long others go on.
-        self._memories: list[Memory[Moment]] = [Memory(count) for _ in range(genomes)]
+        # One reservoir each: what is kept of one genome must not depend on how long the others last.
+        self._reservoirs: list[ExperienceReservoir[RecordedStep]] = [ExperienceReservoir(count) for _ in range(genomes)]
 
-    def see(self, seen: Sequence[np.ndarray], on: np.ndarray) -> None:
-        """Look at what is seen now."""
-        for b in np.flatnonzero(on.any(axis=1)).tolist():
-            if self._memories[b].passes():
-                self._memories[b].keep((on[b].copy(), [part[b].copy() for part in seen]))
+    def record(self, observations: Sequence[np.ndarray], active: np.ndarray) -> None:
+        """Receive the observations of one step."""
+        for b in np.flatnonzero(active.any(axis=1)).tolist():
+            if self._reservoirs[b].offer():
+                self._reservoirs[b].add((active[b].copy(), [part[b].copy() for part in observations]))
 
-    def all(self) -> list[np.ndarray]:
+    def experience(self) -> list[np.ndarray]:
         """Return `[B, count, ...]`, one episode after the other."""
-        chosen = [spread(_in_order(memory.kept), self._count) for memory in self._memories]
-        parts = range(len(chosen[0][0]))
-        return [np.stack([np.stack([one[part] for one in own]) for own in chosen]) for part in parts]
+        picked = [pick_evenly(_by_episode(reservoir.items), self._count) for reservoir in self._reservoirs]
+        parts = range(len(picked[0][0]))
+        return [np.stack([np.stack([one[part] for one in genome]) for genome in picked]) for part in parts]
 
 
-def _in_order(moments: Sequence[Moment]) -> list[list[np.ndarray]]:
-    episodes = range(len(moments[0][0]))
-    return [[part[episode] for part in seen] for episode in episodes for on, seen in moments if on[episode]]
+def _by_episode(steps: Sequence[RecordedStep]) -> list[list[np.ndarray]]:
+    episodes = range(len(steps[0][0]))
+    return [
+        [part[episode] for part in observations]
+        for episode in episodes
+        for active, observations in steps
+        if active[episode]
+    ]
 
 
-class Beginning:
-    """The first steps of every genome's first episode, for networks that take sequences.
+class SequenceRecorder:
+    """Keeps the first steps of every genome's first episode, for networks that take sequences.
 
     Args:
-        count: T, how many; where the episode was shorter, the last is there again and again.
+        count: T, the number of steps; the last observation of a shorter episode is repeated.
     """
 
     def __init__(self, count: int) -> None:
         self._count, self._step = count, 0
-        self._kept: list[np.ndarray] = []
+        self._sequences: list[np.ndarray] = []
 
-    def see(self, seen: Sequence[np.ndarray], on: np.ndarray) -> None:
-        """Look at what is seen now."""
-        if not self._kept:
-            self._kept = [np.repeat(part[:, :1, None], self._count, axis=2) for part in seen]
+    def record(self, observations: Sequence[np.ndarray], active: np.ndarray) -> None:
+        """Receive the observations of one step."""
+        if not self._sequences:
+            self._sequences = [np.repeat(part[:, :1, None], self._count, axis=2) for part in observations]
         if self._step < self._count:
-            for kept, part in zip(self._kept, seen, strict=True):
-                # From here on to the end: what comes later overwrites it.
-                kept[on[:, 0], 0, self._step :] = part[on[:, 0], 0, None]
+            for sequence, part in zip(self._sequences, observations, strict=True):
+                # Fill up to the end; later steps overwrite the rest.
+                sequence[active[:, 0], 0, self._step :] = part[active[:, 0], 0, None]
         self._step += 1
 
-    def all(self) -> list[np.ndarray]:
+    def experience(self) -> list[np.ndarray]:
         """Return `[B, 1, T, ...]`."""
-        return self._kept
+        return self._sequences
 
 
 RATE: Final = 30.0
-"""Frames a second, where an environment does not say."""
+"""Frames per second of environments that do not declare a rate."""
 MODE: Final = "rgb_array"
 
 
-class Camera:
-    """An environment that is filmed.
+class FilmingEnv:
+    """An environment that adds every frame to a film.
 
     Args:
-        recipe: how to make it.
+        config: how to make the environment.
     """
 
-    def __init__(self, recipe: Recipe) -> None:
-        self._name = recipe.name
-        self._env = make(recipe, told=False, render=True)
+    def __init__(self, config: EnvConfig) -> None:
+        self._name = config.name
+        self._env = make_env(config, warn=False, render=True)
         if self._env.render_mode != MODE or MODE not in self._env.metadata.get("render_modes", [MODE]):
             self._env.close()
-            raise self._blind("it has no pictures (its render modes lack 'rgb_array')")
+            raise self._film_error("it has no render mode 'rgb_array'")
         self.film = RecordedFilm(self._env.metadata.get("render_fps") or RATE)
 
     def reset(self, *, seed: int) -> tuple[Any, Any]:
-        """Begin an episode."""
-        found = self._env.reset(seed=seed)
-        self._take()
-        return found[0], found[1]
+        """Start an episode."""
+        observation, info = self._env.reset(seed=seed)
+        self._add_frame()
+        return observation, info
 
     def step(self, action: Any) -> Any:
-        """Act."""
-        found = self._env.step(action)
-        self._take()
-        return found
+        """Take one step."""
+        result = self._env.step(action)
+        self._add_frame()
+        return result
 
     def close(self) -> None:
         """Close the environment."""
         self._env.close()
 
-    def _take(self) -> None:
+    def _add_frame(self) -> None:
         try:
-            picture = np.asarray(self._env.render())
+            frame = np.asarray(self._env.render())
         except Exception as error:
             hint = ": pip install 'tfsm[replay]'" if "pygame" in str(error).lower() else ""
-            raise self._blind(f"{reason(error)}{hint}") from error
-        if picture.ndim != 3 or picture.shape[-1] != 3:
-            raise self._blind(f"it draws arrays of shape {picture.shape}, expected [height, width, 3]")
-        self.film.add(picture.astype(np.uint8, copy=False))
+            raise self._film_error(f"{describe_error(error)}{hint}") from error
+        if frame.ndim != 3 or frame.shape[-1] != 3:
+            raise self._film_error(f"it renders arrays of shape {frame.shape}, expected [height, width, 3]")
+        self.film.add(frame.astype(np.uint8, copy=False))
 
-    def _blind(self, why: str) -> TfsmError:
+    def _film_error(self, why: str) -> TfsmError:
         return TfsmError(f"the environment {self._name!r} cannot be filmed: {why}")
 
 
-class World:
-    """Where episodes are played; it closes its environments when it goes away.
+class EpisodeRunner:
+    """Plays episodes in one environment, and closes its copies when it is garbage-collected.
 
     Args:
-        options: which environment, and how.
+        options: the options of the domain.
     """
 
     def __init__(self, options: GymOptions) -> None:
         self._options = options
-        self._recipe = Recipe(options.env, parsed(options.env_options), options.steps)
-        env = make(self._recipe)
+        self._config = EnvConfig(options.env, parse_env_options(options.env_options), options.steps)
+        env = make_env(self._config)
         try:
-            spec = registered(env)
-            self.reader = Reader(options.env, env.observation_space)
-            self.actor: Actor = actor_for(options.env, env.action_space)
+            spec = registered_spec(env)
+            self.encoder = ObservationEncoder(options.env, env.observation_space)
+            self.decoder: ActionDecoder = build_action_decoder(options.env, env.action_space)
             self._normalize(env)
         finally:
             env.close()
         self.threshold = options.threshold
-        """The fitness that is solved; None: nothing is."""
+        """The fitness that counts as solved; None: never solved."""
         if self.threshold is None and spec is not None:
             self.threshold = spec.reward_threshold
-        self._environments = _environments(options, self._recipe._replace(spec=spec))
-        weakref.finalize(self, self._environments.close)
-        self._asker = Asker(shown)
-        self._one_at_a_time = RLock()
+        self._envs = _build_pool(options, self._config._replace(spec=spec))
+        weakref.finalize(self, self._envs.close)
+        self._policies = PolicyCompiler(to_inputs)
+        self._lock = RLock()
 
-    def play(self, network: Network, genomes: Tensor, seeds: np.ndarray) -> tuple[Played, tuple[np.ndarray, ...]]:
+    def play(
+        self, network: Network, genomes: Tensor, seeds: np.ndarray
+    ) -> tuple[EpisodeResults, tuple[np.ndarray, ...]]:
         """Let genomes `[B, P]` play episodes with seeds `[B, E]`.
 
         Returns:
-            What came of it, and what is remembered, `[B, ...]` for each of the network's inputs.
+            The results, and the recorded experience, `[B, ...]` per network input.
         """
-        recall = self._recall(network, len(genomes))
-        played = self._play(self._environments, network, genomes, seeds, recall)
-        kept = recall.all()
-        return played, tuple(kept[i] for i in self._order(network))
+        recorder = self._recorder(network, len(genomes))
+        results = self._play(self._envs, network, genomes, seeds, recorder)
+        experience = recorder.experience()
+        return results, tuple(experience[i] for i in self._input_order(network))
 
-    def more(self, network: Network, genomes: Tensor, seeds: np.ndarray) -> np.ndarray:
-        """Return the sums of rewards `[B, E]` of genomes `[B, P]` in episodes with seeds `[B, E]`; nothing is kept."""
-        return self._play(self._environments, network, genomes, seeds).total
+    def returns(self, network: Network, genomes: Tensor, seeds: np.ndarray) -> np.ndarray:
+        """Return the returns `[B, E]` of genomes `[B, P]` for seeds `[B, E]`, without recording experience."""
+        return self._play(self._envs, network, genomes, seeds).total
 
     def film(self, network: Network, genome: Tensor, seed: int) -> RecordedFilm:
         """Film one episode of a genome `[1, P]`."""
         with headless_display():
-            camera = Camera(self._recipe)
-            stage = Here(self._options.env, lambda: camera)
+            env = FilmingEnv(self._config)
+            envs = LocalEnvPool(self._options.env, lambda: env)
             try:
-                self._play(stage, network, genome, np.array([[seed]]))
+                self._play(envs, network, genome, np.array([[seed]]))
             finally:
-                stage.close()
-        return camera.film
+                envs.close()
+        return env.film
 
     def _play(
         self,
-        environments: Environments,
+        envs: EnvPool,
         network: Network,
         genomes: Tensor,
         seeds: np.ndarray,
-        recall: Recall | None = None,
-    ) -> Played:
-        blank, places = list(self.reader.blank.values()), self._order(network)
-        ask = self._asker.decide(network, genomes, [blank[i] for i in places], seeds.shape[1])
-        with self._one_at_a_time, quiet():
-            return play(
-                environments,
-                self.reader,
-                self.actor,
-                lambda seen: ask([seen[i] for i in places]),
+        recorder: ExperienceRecorder | None = None,
+    ) -> EpisodeResults:
+        template, order = list(self.encoder.template.values()), self._input_order(network)
+        policy = self._policies.compile(network, genomes, [template[i] for i in order], seeds.shape[1])
+        with self._lock, quiet_gymnasium():
+            return play_episodes(
+                envs,
+                self.encoder,
+                self.decoder,
+                lambda observations: policy([observations[i] for i in order]),
                 seeds,
                 hold=self._options.hold,
-                watching=recall,
+                recorder=recorder,
             )
 
-    def _order(self, network: Network) -> list[int]:
-        return order(network.model, list(self.reader.blank), self._options.env)
+    def _input_order(self, network: Network) -> list[int]:
+        return match_inputs(network.model, list(self.encoder.template), self._options.env)
 
-    def _recall(self, network: Network, genomes: int) -> Recall:
-        blank, count = list(self.reader.blank.values()), self._options.remembered
-        if not self._asker.over_time(network, [blank[i] for i in self._order(network)]):
-            return Moments(genomes, count)
-        # Sequences of the length that the network takes, if it takes no other.
-        return Beginning(network.model.inputs[0].shape[1] or count)
+    def _recorder(self, network: Network, genomes: int) -> ExperienceRecorder:
+        template, count = list(self.encoder.template.values()), self._options.remembered
+        if not self._policies.takes_sequences(network, [template[i] for i in self._input_order(network)]):
+            return SpreadRecorder(genomes, count)
+        # Some networks only take sequences of one length.
+        return SequenceRecorder(network.model.inputs[0].shape[1] or count)
 
     def _normalize(self, env: Any) -> None:
         if self._options.normalize == "bounds":
-            by_bounds(self.reader)
+            normalize_by_bounds(self.encoder)
         elif self._options.normalize == "sampled":
             try:
-                with quiet():
-                    by_samples(self.reader, env)
+                with quiet_gymnasium():
+                    normalize_by_samples(self.encoder, env)
             except Exception as error:
-                raise failed(self._options.env, "step", error) from error
+                raise env_error(self._options.env, "step", error) from error
 
 
-def _environments(options: GymOptions, recipe: Recipe) -> Environments:
+def _build_pool(options: GymOptions, config: EnvConfig) -> EnvPool:
     if options.vector == "async":
-        return Elsewhere(recipe)
-    return Here(options.env, lambda: make(recipe, told=False))
+        return ProcessEnvPool(config)
+    return LocalEnvPool(options.env, lambda: make_env(config, warn=False))

@@ -21,12 +21,12 @@ SUPPORTED: Final = "Box, Discrete, MultiDiscrete, MultiBinary, and Tuple and Dic
 
 Path = tuple[Any, ...]
 """The keys that lead to a part of an observation."""
-Write = Callable[[np.ndarray, np.ndarray], None]
+RowWriter = Callable[[np.ndarray, np.ndarray], None]
 """Writes values `[N, ...]` into rows of numbers `[N, size]`, which are all zero."""
 
 
 @dataclass(frozen=True)
-class Picture:
+class ImagePart:
     """A part of an observation that is a picture."""
 
     name: str
@@ -42,17 +42,17 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class VectorPart:
     """A part of an observation that is numbers."""
 
     path: Path
     space: Any
     place: slice
     """Where in the row they are."""
-    write: Write
+    write: RowWriter
 
 
-class Reader:
+class ObservationEncoder:
     """Turns observations into a network's inputs.
 
     Args:
@@ -61,20 +61,20 @@ class Reader:
     """
 
     def __init__(self, name: str, space: Any) -> None:
-        self.pictures: list[Picture] = []
-        self.numbers: list[Numbers] = []
+        self.images: list[ImagePart] = []
+        self.vectors: list[VectorPart] = []
         length = 0
         for path, leaf in _leaves(space):
             if _is_picture(leaf):
-                self.pictures.append(_picture(path, leaf))
+                self.images.append(_picture(path, leaf))
             else:
-                size, write = _written(name, leaf)
-                self.numbers.append(Numbers(path, leaf, slice(length, length + size), write))
+                size, write = _vector_writer(name, leaf)
+                self.vectors.append(VectorPart(path, leaf, slice(length, length + size), write))
                 length += size
-        names = [picture.name for picture in self.pictures]
+        names = [picture.name for picture in self.images]
         if len(set(names)) < len(names):
             raise TfsmError(f"the environment {name!r} has pictures whose names are too much alike: {', '.join(names)}")
-        if not self.pictures and not length:
+        if not self.images and not length:
             raise TfsmError(f"the environment {name!r} has nothing to see: its observation space is {space}")
         self.length = length
         """How many numbers the row has."""
@@ -83,9 +83,9 @@ class Reader:
         self._changed = False
 
     @property
-    def blank(self) -> dict[str, np.ndarray]:
+    def template(self) -> dict[str, np.ndarray]:
         """What is seen of nothing, by the inputs' names."""
-        found = {picture.name: np.zeros(picture.shape, np.uint8) for picture in self.pictures}
+        found = {picture.name: np.zeros(picture.shape, np.uint8) for picture in self.images}
         return found | ({VECTOR: np.zeros(self.length, np.float32)} if self.length else {})
 
     def normalize(self, shift: np.ndarray, scale: np.ndarray) -> None:
@@ -96,13 +96,13 @@ class Reader:
     def rows(self, observations: Sequence[Any]) -> np.ndarray:
         """Return the numbers of observations, `[N, length]`."""
         rows = np.zeros([len(observations), self.length], np.float32)
-        for part in self.numbers:
+        for part in self.vectors:
             part.write(rows[:, part.place], np.array([_at(one, part.path) for one in observations]))
         return (rows - self.shift) * self.scale if self._changed else rows
 
-    def see(self, observations: Sequence[Any], into: Sequence[np.ndarray], places: np.ndarray) -> None:
-        """Write what is seen into arrays `[L, ...]`, one for each entry of `blank`, at N places."""
-        for picture, array in zip(self.pictures, into, strict=False):
+    def encode_into(self, observations: Sequence[Any], into: Sequence[np.ndarray], places: np.ndarray) -> None:
+        """Write what is seen into arrays `[L, ...]`, one for each entry of `template`, at N places."""
+        for picture, array in zip(self.images, into, strict=False):
             for place, one in zip(places, observations, strict=True):
                 array[place] = picture.of(np.asarray(_at(one, picture.path)))
         if self.length:
@@ -128,18 +128,18 @@ def _is_picture(space: Any) -> bool:
     return isinstance(space, gymnasium().spaces.Box) and space.dtype == np.uint8 and len(space.shape) in (2, 3)
 
 
-def _picture(path: Path, space: Any) -> Picture:
+def _picture(path: Path, space: Any) -> ImagePart:
     name = re.sub(r"\W", "_", "_".join(map(str, path))) or "picture"
     name = f"{name}_" if name == VECTOR else name
     shape: tuple[int, ...] = space.shape
     if len(shape) == 2:
-        return Picture(name, path, (*shape, 1), turned=False)
+        return ImagePart(name, path, (*shape, 1), turned=False)
     if shape[0] < min(shape[1:]):
-        return Picture(name, path, (*shape[1:], shape[0]), turned=True)
-    return Picture(name, path, shape, turned=False)
+        return ImagePart(name, path, (*shape[1:], shape[0]), turned=True)
+    return ImagePart(name, path, shape, turned=False)
 
 
-def _written(name: str, space: Any) -> tuple[int, Write]:
+def _vector_writer(name: str, space: Any) -> tuple[int, RowWriter]:
     """Return how many numbers a value of this space takes, and what writes them, as `gymnasium.spaces.flatten` does."""
     spaces = gymnasium().spaces
     if isinstance(space, spaces.Box | spaces.MultiBinary):
@@ -159,7 +159,7 @@ def _plain(rows: np.ndarray, values: np.ndarray) -> None:
     rows[:] = values.reshape(rows.shape)
 
 
-def _one_hot(firsts: np.ndarray, start: np.ndarray) -> Write:
+def _one_hot(firsts: np.ndarray, start: np.ndarray) -> RowWriter:
     shift = firsts - start
 
     def write(rows: np.ndarray, values: np.ndarray) -> None:
@@ -168,26 +168,26 @@ def _one_hot(firsts: np.ndarray, start: np.ndarray) -> Write:
     return write
 
 
-HUGE: Final = 1e15
+MAX_FINITE_BOUND: Final = 1e15
 """A bound as large as this is none: some environments write the largest number there is for infinity."""
 SAMPLES: Final = 2_000
 """Observations that the mean and the deviation are taken of."""
 
 
-def by_bounds(reader: Reader) -> None:
+def normalize_by_bounds(encoder: ObservationEncoder) -> None:
     """Scale numbers between two finite bounds to [-1, 1]."""
-    low, high = (np.full(reader.length, end) for end in (-np.inf, np.inf))
-    for part in reader.numbers:
+    low, high = (np.full(encoder.length, end) for end in (-np.inf, np.inf))
+    for part in encoder.vectors:
         if isinstance(part.space, gymnasium().spaces.Box):
             low[part.place], high[part.place] = np.ravel(part.space.low), np.ravel(part.space.high)
-    middle, half = scaling(low, high)
-    reader.normalize(middle, 1.0 / half)
+    middle, half = center_and_scale(low, high)
+    encoder.normalize(middle, 1.0 / half)
 
 
-def scaling(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def center_and_scale(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the middle between bounds and half their distance; 0 and 1 where they are not finite.
 
-    >>> scaling(np.array([-2.0, 0.0]), np.array([6.0, np.inf]))
+    >>> center_and_scale(np.array([-2.0, 0.0]), np.array([6.0, np.inf]))
     (array([2., 0.]), array([4., 1.]))
     """
     bounded = is_bounded(low, high)
@@ -197,14 +197,14 @@ def scaling(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def is_bounded(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Say which numbers have two finite bounds, one above the other."""
-    return (np.abs(low) < HUGE) & (np.abs(high) < HUGE) & (low < high)
+    return (np.abs(low) < MAX_FINITE_BOUND) & (np.abs(high) < MAX_FINITE_BOUND) & (low < high)
 
 
-def by_samples(reader: Reader, env: Any) -> None:
+def normalize_by_samples(encoder: ObservationEncoder, env: Any) -> None:
     """Subtract the mean and divide by the deviation of what random actions meet: always the same actions and episodes.
 
     Args:
-        reader: whose numbers.
+        encoder: whose numbers.
         env: an environment, which is left somewhere in an episode.
     """
     met: list[Any] = []
@@ -219,45 +219,47 @@ def by_samples(reader: Reader, env: Any) -> None:
             over = terminated or truncated
         if len(met) == SAMPLES:
             break
-    seen = reader.rows(met).astype(np.float64)
+    seen = encoder.rows(met).astype(np.float64)
     mean, deviation = seen.mean(axis=0), seen.std(axis=0)
-    kept = np.ones(reader.length, bool)
-    for part in reader.numbers:
+    kept = np.ones(encoder.length, bool)
+    for part in encoder.vectors:
         kept[part.place] = not isinstance(part.space, gymnasium().spaces.Box)
     # A number that never changes says nothing of its size.
     kept |= deviation < 1e-6
-    reader.normalize(np.where(kept, 0.0, mean), np.where(kept, 1.0, 1.0 / np.maximum(deviation, 1e-6)))
+    encoder.normalize(np.where(kept, 0.0, mean), np.where(kept, 1.0, 1.0 / np.maximum(deviation, 1e-6)))
 
 
 SUPPORTED_ACTIONS: Final = "Discrete, MultiDiscrete, MultiBinary and Box"
 
 
-class Actor(NamedTuple):
+class ActionDecoder(NamedTuple):
     """How outputs are read."""
 
     outputs: int
     """K, how many there are."""
     activation: str | None
     """What the default network's outputs go through."""
-    act: Callable[[np.ndarray], np.ndarray]
+    decode: Callable[[np.ndarray], np.ndarray]
     """From finite outputs `[..., K]` to actions `[..., *shape]`."""
 
 
-def actor_for(name: str, space: Any) -> Actor:
+def build_action_decoder(name: str, space: Any) -> ActionDecoder:
     """Return how actions of a space are taken; the name is the environment's, for messages."""
     spaces = gymnasium().spaces
     if isinstance(space, spaces.Discrete):
-        return Actor(int(space.n), None, lambda outputs: outputs.argmax(axis=-1) + int(space.start))
+        return ActionDecoder(int(space.n), None, lambda outputs: outputs.argmax(axis=-1) + int(space.start))
     if isinstance(space, spaces.MultiDiscrete):
-        return _choices(space)
+        return _multi_discrete_decoder(space)
     if isinstance(space, spaces.MultiBinary):
-        return Actor(int(np.prod(space.shape)), None, lambda outputs: _shaped(outputs > 0, space))
+        return ActionDecoder(int(np.prod(space.shape)), None, lambda outputs: _shaped(outputs > 0, space))
     if isinstance(space, spaces.Box):
         return _numbers(space)
-    raise TfsmError(f"the environment {name!r} has actions of the space {type(space).__name__}; supported: {SUPPORTED}")
+    raise TfsmError(
+        f"the environment {name!r} has actions of the space {type(space).__name__}; supported: {SUPPORTED_ACTIONS}"
+    )
 
 
-def _choices(space: Any) -> Actor:
+def _multi_discrete_decoder(space: Any) -> ActionDecoder:
     ends = np.cumsum(space.nvec.ravel())
 
     def act(outputs: np.ndarray) -> np.ndarray:
@@ -265,13 +267,13 @@ def _choices(space: Any) -> Actor:
         chosen = np.stack([part.argmax(axis=-1) for part in parts], axis=-1) + space.start.ravel()
         return _shaped(chosen, space)
 
-    return Actor(int(ends[-1]), None, act)
+    return ActionDecoder(int(ends[-1]), None, act)
 
 
-def _numbers(space: Any) -> Actor:
+def _numbers(space: Any) -> ActionDecoder:
     low, high = (np.ravel(end).astype(np.float64) for end in (space.low, space.high))
     bounded = is_bounded(low, high)
-    middle, half = scaling(low, high)
+    middle, half = center_and_scale(low, high)
 
     def act(outputs: np.ndarray) -> np.ndarray:
         # From -1 to 1 where there are two bounds; elsewhere outputs are the numbers themselves.
@@ -281,14 +283,14 @@ def _numbers(space: Any) -> Actor:
             numbers = np.rint(numbers)
         return _shaped(numbers, space)
 
-    return Actor(len(low), "tanh" if bounded.all() else None, act)
+    return ActionDecoder(len(low), "tanh" if bounded.all() else None, act)
 
 
 def _shaped(actions: np.ndarray, space: Any) -> np.ndarray:
     return actions.astype(space.dtype).reshape([*actions.shape[:-1], *space.shape])
 
 
-def shown(kept: Nest) -> Nest:
+def to_inputs(kept: Nest) -> Nest:
     """Return inputs: pictures are kept as bytes, and seen as numbers from 0 to 1."""
     return tf.nest.map_structure(_number, kept)
 
@@ -297,7 +299,7 @@ def _number(x: Tensor) -> Tensor:
     return tf.cast(x, tf.float32) / 255.0 if x.dtype == tf.uint8 else x
 
 
-def order(model: keras.Model, names: Sequence[str], env: str) -> list[int]:
+def match_inputs(model: keras.Model, names: Sequence[str], env: str) -> list[int]:
     """Return which of the things that are seen each of the model's inputs takes: by name, where there are several."""
     if len(names) == 1:
         return [0]

@@ -24,7 +24,7 @@ _SPAN: Final = 4
 _MOST_POINTS: Final = 2_000_000
 
 
-class Field(NamedTuple):
+class PathLengthField(NamedTuple):
     """Path lengths on a grid."""
 
     origin: np.ndarray
@@ -49,7 +49,7 @@ class Field(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def breadcrumbs(maze: Maze) -> Field:
+def compute_path_lengths(maze: Maze) -> PathLengthField:
     """Return the field of a maze, or raise an error that says why it is none: open, or without a way to the goal."""
     origin, spacing, points = _grid(maze)
     walls = tf.constant(maze.walls, tf.float64)
@@ -63,7 +63,7 @@ def breadcrumbs(maze: Maze) -> Field:
     # Where no robot can be, interpolation still needs a number; the other side of a wall is always farther.
     away, nearest = ndimage.distance_transform_edt(~np.isfinite(lengths), return_indices=True)
     filled = lengths[tuple(nearest)] + spacing * away
-    return Field(origin, spacing, filled, np.isfinite(lengths))
+    return PathLengthField(origin, spacing, filled, np.isfinite(lengths))
 
 
 def _grid(maze: Maze) -> tuple[np.ndarray, float, np.ndarray]:

@@ -19,23 +19,23 @@ from tfsm.interfaces import Evaluation, Film, Nest, Tensor
 from tfsm.kernels.experience import sample_experiences
 from tfsm.models.network import Network
 from tfsm_domains.hard_maze import HardMazeOptions
-from tfsm_domains.hard_maze.breadcrumb import Field, breadcrumbs
-from tfsm_domains.hard_maze.drawing import MazeFilm, endpoints
+from tfsm_domains.hard_maze.breadcrumb import PathLengthField, compute_path_lengths
+from tfsm_domains.hard_maze.drawing import MazeFilm, draw_endpoints
 from tfsm_domains.hard_maze.maze import Maze, read_maze
-from tfsm_domains.hard_maze.robot import RANGE, RANGEFINDERS, SENSORS, Roll, roll, sense
+from tfsm_domains.hard_maze.robot import RANGE, RANGEFINDERS, SENSORS, Trajectory, sense, simulate
 
 BLOCK = 4
 """Layers that a residual connection skips."""
 
 
-def deep(layers: int, units: int) -> keras.Model:
+def deep_network(layers: int, units: int) -> keras.Model:
     """Return a plain network: a first layer, `layers` more of the same width, all SELU, and two sigmoid outputs."""
     hidden = [keras.layers.Dense(units, activation="selu", name=f"hidden_{i}") for i in range(layers + 1)]
     answer = keras.layers.Dense(2, activation="sigmoid", name="action")
     return keras.Sequential([keras.Input((SENSORS,)), *hidden, answer], name=f"maze_{layers}x{units}")
 
 
-def residual(layers: int, units: int) -> keras.Model:
+def residual_network(layers: int, units: int) -> keras.Model:
     """Return a residual network: a first layer, then `layers` more, all tanh, the input of every four added on."""
     seen = keras.Input((SENSORS,))
     value = skipped = keras.layers.Dense(units, activation="tanh", name="hidden_0")(seen)
@@ -55,25 +55,25 @@ class HardMaze(HardMazeOptions):
     behavior_names: ClassVar[tuple[str, ...]] = ("x", "y")
     layers: ClassVar[int] = 16
     units: ClassVar[int] = 8
-    place: Maze = field(init=False, repr=False)
+    geometry: Maze = field(init=False, repr=False)
     """The maze."""
-    way: Field = field(init=False, repr=False, compare=False)
+    path_length: PathLengthField = field(init=False, repr=False, compare=False)
     """How far it is to the goal."""
-    _rolls: WeakKeyDictionary[Network, dict[bool, Callable[[Tensor], Roll]]] = field(
+    _simulations: WeakKeyDictionary[Network, dict[bool, Callable[[Tensor], Trajectory]]] = field(
         init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
         """Read the maze, and find all ways to its goal."""
-        place = read_maze(self.maze)
-        object.__setattr__(self, "place", place)
-        object.__setattr__(self, "way", breadcrumbs(place))
-        object.__setattr__(self, "_rolls", WeakKeyDictionary())
+        geometry = read_maze(self.maze)
+        object.__setattr__(self, "geometry", geometry)
+        object.__setattr__(self, "path_length", compute_path_lengths(geometry))
+        object.__setattr__(self, "_simulations", WeakKeyDictionary())
 
     @property
     def behavior_bounds(self) -> tuple[tuple[float, float], ...]:
         """The rectangle around all walls."""
-        x, y = (np.ravel([[wall[i], wall[i + 2]] for wall in self.place.walls]) for i in (0, 1))
+        x, y = (np.ravel([[wall[i], wall[i + 2]] for wall in self.geometry.walls]) for i in (0, 1))
         return (float(x.min()), float(x.max())), (float(y.min()), float(y.max()))
 
     def files(self) -> dict[str, Path]:
@@ -82,13 +82,13 @@ class HardMaze(HardMazeOptions):
 
     def network(self) -> keras.Model:
         """Return the paper's network for this task."""
-        return deep(self.layers, self.units)
+        return deep_network(self.layers, self.units)
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let a robot be steered by each of genomes `[B, P]`."""
-        found = self.roll(network, genomes)
-        left = tf.cast(self.way.at(found.end.position), tf.float32)
-        fitness = tf.where(found.sound, -left, float("nan"))
+        found = self.simulate(network, genomes)
+        left = tf.cast(self.path_length.at(found.end.position), tf.float32)
+        fitness = tf.where(found.finite, -left, float("nan"))
         seen = sample_experiences(found.seen, self.remembered, seed)
         return Evaluation(fitness, found.reached, tf.cast(found.end.position, tf.float32), seen)
 
@@ -96,7 +96,7 @@ class HardMaze(HardMazeOptions):
         """Return the sensor readings `[B, I, 11]` that were kept."""
         return experience
 
-    def roll(self, network: Network, genomes: Tensor, *, trail: bool = False) -> Roll:
+    def simulate(self, network: Network, genomes: Tensor, *, trail: bool = False) -> Trajectory:
         """Return a whole roll-out of genomes `[B, P]`.
 
         Always compiled by XLA: elsewhere the last digits of a number depend on its place in a batch, and a robot would
@@ -108,15 +108,17 @@ class HardMaze(HardMazeOptions):
         found = self._compiled(network, trail)(own)
         return tf.nest.map_structure(lambda x: x[:count], found)
 
-    def _compiled(self, network: Network, trail: bool) -> Callable[[Tensor], Roll]:
-        known = self._rolls.setdefault(network, {})
+    def _compiled(self, network: Network, trail: bool) -> Callable[[Tensor], Trajectory]:
+        known = self._simulations.setdefault(network, {})
         if trail not in known:
             # The network outlives its roll-outs, not the other way round.
             ask = weakref.proxy(network)
 
-            def rolled(own: Tensor) -> Roll:
+            def rolled(own: Tensor) -> Trajectory:
                 rows = ask.bind(own)
-                return roll(self.place, lambda seen: rows(seen[:, None])[:, 0], own.shape[0], self.hold, trail=trail)
+                return simulate(
+                    self.geometry, lambda seen: rows(seen[:, None])[:, 0], own.shape[0], self.hold, trail=trail
+                )
 
             known[trail] = tf.function(rolled, jit_compile=True, autograph=False)
         return known[trail]
@@ -128,21 +130,21 @@ class HardMaze(HardMazeOptions):
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
         """Film robots; what the first one senses is shown too."""
-        found = self.roll(network, genomes, trail=True)
+        found = self.simulate(network, genomes, trail=True)
         trails = found.trail.numpy()
         return MazeFilm(
-            self.place,
+            self.geometry,
             trails,
-            sense(self.place, trails[0, :, :2], trails[0, :, 2]).numpy(),
+            sense(self.geometry, trails[0, :, :2], trails[0, :, 2]).numpy(),
             found.reached.numpy(),
-            self.way.at(found.end.position).numpy(),
+            self.path_length.at(found.end.position).numpy(),
             RANGEFINDERS,
             RANGE,
         )
 
     def picture(self, evaluations: np.ndarray, behavior: np.ndarray) -> np.ndarray:
         """Draw where populations ended."""
-        return endpoints(self.place, evaluations, behavior)
+        return draw_endpoints(self.geometry, evaluations, behavior)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +156,7 @@ class HardMaze32(HardMaze):
 
     def network(self) -> keras.Model:
         """Return the paper's large network of this size."""
-        return residual(self.layers, self.units)
+        return residual_network(self.layers, self.units)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ ARRIVES: Final[Color] = (0, 140, 110)
 FAILS: Final[Color] = (190, 120, 150)
 
 
-def canvas_of(maze: Maze) -> Canvas:
+def draw_maze(maze: Maze) -> Canvas:
     """Return a picture of a maze, to draw on in its own units."""
     ends = np.reshape(maze.walls, [-1, 2])
     canvas = Canvas(ends.min(axis=0), ends.max(axis=0))
@@ -50,7 +50,7 @@ class MazeFilm:
 
     @cached_property
     def _empty(self) -> Canvas:
-        return canvas_of(self.maze)
+        return draw_maze(self.maze)
 
     def __len__(self) -> int:
         """Return one frame for each pose."""
@@ -99,8 +99,8 @@ class MazeFilm:
         return canvas
 
 
-def endpoints(maze: Maze, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
+def draw_endpoints(maze: Maze, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Draw where populations `[T, N, 2]` ended, the later the darker."""
-    canvas = canvas_of(maze)
+    canvas = draw_maze(maze)
     canvas.populations(evaluations, places, 1.1)
     return canvas.image()

@@ -20,12 +20,12 @@ _TOKEN = re.compile(
 )
 
 
-def lines_of(text: str) -> dict[tuple[str | int, ...], int]:
+def locate_lines(text: str) -> dict[tuple[str | int, ...], int]:
     """Return the line of each top-level key, `(key,)`, and of each array in the array that it holds, `(key, i)`."""
-    return dict(_places(text))
+    return dict(_iter_lines(text))
 
 
-def _places(text: str) -> Iterator[tuple[tuple[str | int, ...], int]]:
+def _iter_lines(text: str) -> Iterator[tuple[tuple[str | int, ...], int]]:
     line, depth, key, count = 1, 0, "", 0
     for token in _TOKEN.finditer(text):
         if token.lastgroup == "key" and depth == 0:
@@ -83,7 +83,7 @@ def read_maze(path: str | None = None) -> Maze:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else _unreadable(error)
         raise TfsmError(f"cannot read the maze {str(file)!r}: {reason}") from None
-    return _parsed(text, str(file))
+    return _parse_maze(text, str(file))
 
 
 def _unreadable(error: ValueError) -> str:
@@ -92,13 +92,13 @@ def _unreadable(error: ValueError) -> str:
 
 
 @cache
-def _parsed(text: str, source: str) -> Maze:
+def _parse_maze(text: str, source: str) -> Maze:
     try:
         table = tomllib.loads(text)
     # ValueError: syntax errors, and integers of thousands of digits; RecursionError: brackets of brackets
     except (ValueError, RecursionError) as error:
         raise TfsmError(f"{source}: {error}") from None
-    lines = lines_of(text)
+    lines = locate_lines(text)
     known = (*_REQUIRED, *_OPTIONAL)
     for key in table:
         if key not in known:
@@ -106,11 +106,11 @@ def _parsed(text: str, source: str) -> Maze:
     for key in _REQUIRED:
         if key not in table:
             raise TfsmError(f"{source}: {key!r} is missing; a maze needs {', '.join(_REQUIRED)}")
-    values = {key: _checked(table[key], key, source, lines) for key in table}
+    values = {key: _check_value(table[key], key, source, lines) for key in table}
     return Maze(**values, source=source, lines=lines)
 
 
-def _checked(value: Any, key: str, source: str, lines: Mapping[tuple[str | int, ...], int]) -> Any:
+def _check_value(value: Any, key: str, source: str, lines: Mapping[tuple[str | int, ...], int]) -> Any:
     def wrong(expected: str, *index: int) -> TfsmError:
         shown = value[index[0]] if index else value
         return _error(source, lines, (key, *index), f"{_noun(key, *index)} must be {expected}, got {_short(shown)}")

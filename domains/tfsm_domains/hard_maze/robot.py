@@ -49,7 +49,7 @@ CHANGE: Final = 0.2
 """Most that speed or angular velocity change in a step."""
 SENSORS: Final = 1 + len(RANGEFINDERS) + 4
 
-Policy = Callable[[Tensor], Tensor]
+RobotPolicy = Callable[[Tensor], Tensor]
 """From sensors `[B, 11]` to two outputs `[B, 2]` in [0, 1]."""
 
 
@@ -66,13 +66,13 @@ class Robot(NamedTuple):
     """`[B]`, units a step"""
 
 
-class Roll(NamedTuple):
+class Trajectory(NamedTuple):
     """A roll-out of B robots."""
 
     end: Robot
     reached: Tensor
     """`[B]`, whether the robot was ever within reach of the goal."""
-    sound: Tensor
+    finite: Tensor
     """`[B]`, whether all outputs were finite."""
     seen: Tensor
     """`[B, decisions, 11]`: what the network saw."""
@@ -111,18 +111,18 @@ def sense(maze: Maze, position: Tensor, heading: Tensor) -> Tensor:
     return tf.concat([tf.ones_like(lengths[..., :1]), lengths / RANGE, slices], axis=-1)
 
 
-def near(maze: Maze, robot: Robot) -> Tensor:
+def at_goal(maze: Maze, robot: Robot) -> Tensor:
     """Say which robots are within reach of the goal: `[B]`."""
     away = robot.position - tf.constant(maze.goal, tf.float64)
     return tf.reduce_sum(away * away, axis=-1) < maze.reach**2
 
 
-def decisions_of(maze: Maze, hold: int) -> int:
+def count_decisions(maze: Maze, hold: int) -> int:
     """Return how often a robot is asked."""
     return -(-maze.steps // hold)
 
 
-def held(
+def hold_action(
     maze: Maze, robot: Robot, outputs: Tensor, reached: Tensor, since: Tensor, hold: int, *, stop: bool = False
 ) -> tuple[list[Robot], Tensor]:
     """Hold outputs for some steps, as long as there are any left.
@@ -145,12 +145,12 @@ def held(
         on = on & ~reached if stop else on
         moved = step(maze, robot, outputs)
         robot = Robot(*(tf.where(_like(on, new), new, old) for new, old in zip(moved, robot, strict=True)))
-        reached |= near(maze, robot)
+        reached |= at_goal(maze, robot)
         track.append(robot)
     return track, reached
 
 
-def roll(maze: Maze, policy: Policy, count: int, hold: int, *, trail: bool = False) -> Roll:
+def simulate(maze: Maze, policy: RobotPolicy, count: int, hold: int, *, trail: bool = False) -> Trajectory:
     """Let `count` robots go, each action held for `hold` steps.
 
     Args:
@@ -160,7 +160,7 @@ def roll(maze: Maze, policy: Policy, count: int, hold: int, *, trail: bool = Fal
         hold: steps between two decisions.
         trail: whether to keep every pose.
     """
-    decisions = decisions_of(maze, hold)
+    decisions = count_decisions(maze, hold)
 
     def decide(
         number: Tensor, robot: Robot, reached: Tensor, sound: Tensor, seen: tf.TensorArray, poses: tf.TensorArray
@@ -170,7 +170,7 @@ def roll(maze: Maze, policy: Policy, count: int, hold: int, *, trail: bool = Fal
         finite = tf.math.is_finite(outputs)
         sound &= tf.reduce_all(finite, axis=-1)
         outputs = tf.where(finite, outputs, 0.5)  # its robot stands still, and stays on the map
-        track, reached = held(maze, robot, outputs, reached, number * hold, hold)
+        track, reached = hold_action(maze, robot, outputs, reached, number * hold, hold)
         poses = poses.write(number, tf.stack([_pose(one) for one in track], axis=1)) if trail else poses
         return number + 1, track[-1], reached, sound, seen.write(number, sensors), poses
 
@@ -178,7 +178,7 @@ def roll(maze: Maze, policy: Policy, count: int, hold: int, *, trail: bool = Fal
     first = (
         tf.constant(0),
         start,
-        near(maze, start),
+        at_goal(maze, start),
         tf.ones([count], tf.bool),
         tf.TensorArray(tf.float32, decisions, element_shape=[count, SENSORS]),
         tf.TensorArray(tf.float64, decisions if trail else 0, element_shape=[count, hold, 3]),
@@ -190,7 +190,7 @@ def roll(maze: Maze, policy: Policy, count: int, hold: int, *, trail: bool = Fal
     if trail:
         walked = tf.reshape(tf.transpose(poses.stack(), [1, 0, 2, 3]), [count, decisions * hold, 3])
         kept = tf.concat([_pose(start)[:, None], walked[:, : maze.steps]], axis=1)
-    return Roll(end, reached, sound, tf.transpose(seen.stack(), [1, 0, 2]), kept)
+    return Trajectory(end, reached, sound, tf.transpose(seen.stack(), [1, 0, 2]), kept)
 
 
 def _towards(value: Tensor, wanted: Tensor) -> Tensor:

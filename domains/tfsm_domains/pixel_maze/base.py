@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tfsm.interfaces import Evaluation, Tensor
-from tfsm_domains.pixel_maze.drawing import endpoints
+from tfsm_domains.pixel_maze.drawing import draw_endpoints
 from tfsm_domains.pixel_maze.layout import SHIPPED, Layout
 
 
@@ -48,4 +48,4 @@ class PixelMaze:
 
     def picture(self, evaluations: np.ndarray, behavior: np.ndarray) -> np.ndarray:
         """Draw where populations ended."""
-        return endpoints(self.layout, evaluations, behavior)
+        return draw_endpoints(self.layout, evaluations, behavior)

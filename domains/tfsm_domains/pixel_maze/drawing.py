@@ -33,7 +33,7 @@ class PixelFilm:
 
     @cached_property
     def _empty(self) -> Canvas:
-        return canvas_of(self.layout)
+        return draw_layout(self.layout)
 
     def __len__(self) -> int:
         """Return one frame for each place."""
@@ -41,22 +41,22 @@ class PixelFilm:
 
     def frame(self, index: int) -> np.ndarray:
         """Draw one moment."""
-        canvas = self._drawn(index)
+        canvas = self._draw_map(index)
         canvas.words(f"step {index}: {self._count(0, index)} of {len(self.layout.path)} squares")
-        return self._beside(canvas.image(), index)
+        return self._add_view(canvas.image(), index)
 
     def still(self) -> np.ndarray:
         """Draw the whole trail."""
         last = len(self) - 1
-        canvas = self._drawn(last)
+        canvas = self._draw_map(last)
         words = f"{self._count(0, last)} of {len(self.layout.path)} squares"
         if len(self.trails) > 1:
             solving = sum(self._count(i, last) == len(self.layout.path) for i in range(1, len(self.trails)))
             words = f"{solving} of {len(self.trails) - 1} mutants touch all"
         canvas.words(words)
-        return self._beside(canvas.image(), last)
+        return self._add_view(canvas.image(), last)
 
-    def _drawn(self, index: int) -> Canvas:
+    def _draw_map(self, index: int) -> Canvas:
         canvas = self._empty.copy()
         for square in self._touched(0, index):
             _fill(canvas, square, TOUCHED)
@@ -80,7 +80,7 @@ class PixelFilm:
     def _count(self, agent: int, index: int) -> int:
         return len(self._touched(agent, index))
 
-    def _beside(self, image: np.ndarray, index: int) -> np.ndarray:
+    def _add_view(self, image: np.ndarray, index: int) -> np.ndarray:
         """Put what the agent sees beside the map, as large as fits in whole pixels."""
         height = image.shape[0]
         times = max(1, (height - 40) // self.pictures.shape[1])
@@ -92,7 +92,7 @@ class PixelFilm:
         return np.concatenate([image, side], axis=1)
 
 
-def canvas_of(layout: Layout) -> Canvas:
+def draw_layout(layout: Layout) -> Canvas:
     """Return a picture of a maze with its hidden path, to draw on in squares."""
     canvas = Canvas((0.0, 0.0), (layout.width, layout.height))
     for row in range(layout.height):
@@ -107,9 +107,9 @@ def canvas_of(layout: Layout) -> Canvas:
     return canvas
 
 
-def endpoints(layout: Layout, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
+def draw_endpoints(layout: Layout, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Draw where populations `[T, N, 2]` ended, the later the darker; dots are strewn over their squares."""
-    canvas = canvas_of(layout)
+    canvas = draw_layout(layout)
     canvas.populations(evaluations, places + np.random.default_rng(0).uniform(-0.3, 0.3, places.shape), 0.05)
     return canvas.image()
 

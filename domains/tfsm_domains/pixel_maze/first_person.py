@@ -14,7 +14,7 @@ from tfsm.models.network import Network
 from tfsm_domains.pixel_maze import FirstPersonOptions
 from tfsm_domains.pixel_maze.base import PixelMaze
 from tfsm_domains.pixel_maze.drawing import PixelFilm
-from tfsm_domains.pixel_maze.layout import points, read_layout
+from tfsm_domains.pixel_maze.layout import count_distinct_squares, read_layout
 from tfsm_domains.pixel_maze.networks import SIZE, convolutional_lstm, stacked_conv_lstm
 from tfsm_domains.pixel_maze.raycast import Pose, begin, draw, move, view, walls_of
 
@@ -23,7 +23,7 @@ RATE = 30.0
 """Frames a second, to be looked at."""
 
 
-class Done(NamedTuple):
+class PathProgress(NamedTuple):
     """What B agents have achieved."""
 
     touched: Tensor
@@ -32,15 +32,15 @@ class Done(NamedTuple):
     """`[B]`, how far along the path's walk they came, one square after the other."""
 
 
-class Walk(NamedTuple):
+class FirstPersonEpisode(NamedTuple):
     """An episode of B agents."""
 
     poses: Tensor
     """`[B, decisions, 3]`: x, y and heading, where the network was asked."""
     end: Tensor
     """`[B, 2]`"""
-    done: Done
-    sound: Tensor
+    done: PathProgress
+    finite: Tensor
     """`[B]`, whether all outputs were numbers."""
     trail: Tensor
     """`[B, frames + 1, 3]`: every pose, if asked for; else of no frames."""
@@ -53,18 +53,18 @@ class FirstPersonMaze(PixelMaze):
     options: FirstPersonOptions
     walls: np.ndarray = field(repr=False, compare=False)
     path: np.ndarray = field(repr=False, compare=False)
-    due: np.ndarray = field(repr=False, compare=False)
+    route_masks: np.ndarray = field(repr=False, compare=False)
     """Of each square of the walk a map with it alone; then an empty one, once all are behind."""
 
     def __init__(self, **options: Any) -> None:
         given = FirstPersonOptions(**options)
         # A square takes three frames at least.
         layout = read_layout(given.maze, given.frames // 3)
-        walls, walk = walls_of(layout), layout.walk()
+        walls, walk = walls_of(layout), layout.route()
         due = np.zeros([len(walk) + 1, *walls.shape], bool)
         for number, square in enumerate(walk):
             due[number, square.row, square.column] = True
-        self._set(options=given, layout=layout, walls=walls, path=due.any(axis=0), due=due)
+        self._set(options=given, layout=layout, walls=walls, path=due.any(axis=0), route_masks=due)
 
     @property
     def decisions(self) -> int:
@@ -79,10 +79,10 @@ class FirstPersonMaze(PixelMaze):
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let each of genomes `[B, P]` walk."""
-        walk = self.walk(network, genomes)
+        walk = self.simulate(network, genomes)
         count = self.score(walk.done)
         return Evaluation(
-            tf.where(walk.sound, count, float("nan")),
+            tf.where(walk.finite, count, float("nan")),
             tf.equal(count, float(self.path.sum())),
             tf.cast(walk.end, tf.float32),
             walk.poses,
@@ -92,26 +92,28 @@ class FirstPersonMaze(PixelMaze):
         """Return what was seen from poses `[B, T, 3]`, drawn again: one sequence of pictures."""
         return self._seen(experience)[:, None]
 
-    def begin(self, count: int) -> tuple[Tensor, Done]:
+    def begin(self, count: int) -> tuple[Tensor, PathProgress]:
         """Return the poses `[B, 3]` of `count` agents at the start, and what they have achieved there."""
-        start = _packed(begin(self.layout, count))
-        return start, Done(self._on(start), tf.ones([count], tf.int32))
+        start = _pack(begin(self.layout, count))
+        return start, PathProgress(self._occupied(start), tf.ones([count], tf.int32))
 
-    def score(self, done: Done) -> Tensor:
+    def score(self, done: PathProgress) -> Tensor:
         """Return how many of the path's squares count as touched: `[B]`."""
         if self.options.scoring == "progress":
-            return tf.cast(tf.gather(points(self.layout.walk()), done.progress), tf.float32)
+            return tf.cast(tf.gather(count_distinct_squares(self.layout.route()), done.progress), tf.float32)
         return tf.reduce_sum(tf.cast(done.touched & self.path, tf.float32), axis=[1, 2])
 
-    def walk(self, network: Network, genomes: Tensor, *, trail: bool = False) -> Walk:
+    def simulate(self, network: Network, genomes: Tensor, *, trail: bool = False) -> FirstPersonEpisode:
         """Return a whole episode of genomes `[B, P]`; with `trail`, every frame's pose too."""
         options, count = self.options, genomes.shape[0]
         step = network.stepper(genomes, observation=tf.TensorSpec([SIZE, SIZE, 1], tf.float32))
         # Drawing and moving are many small operations, the network few large ones.
         see = tf.function(self._seen, jit_compile=True, autograph=False)
-        go = tf.function(self.held, jit_compile=True, autograph=False)
+        go = tf.function(self.hold_action, jit_compile=True, autograph=False)
 
-        def decide(t: Tensor, here: Tensor, done: Done, sound: Tensor, state: Nest, *kept: tf.TensorArray) -> Any:
+        def decide(
+            t: Tensor, here: Tensor, done: PathProgress, sound: Tensor, state: Nest, *kept: tf.TensorArray
+        ) -> Any:
             past, every = kept
             outputs, state = step(see(here), state)
             sound &= tf.reduce_all(tf.math.is_finite(outputs), axis=-1)
@@ -138,11 +140,11 @@ class FirstPersonMaze(PixelMaze):
         if trail:
             walked = tf.reshape(tf.transpose(every.stack(), [1, 0, 2, 3]), [count, -1, 3])
             track = tf.concat([start[:, None], walked[:, : options.frames]], axis=1)
-        return Walk(tf.transpose(past.stack(), [1, 0, 2]), here[:, :2], done, sound, track)
+        return FirstPersonEpisode(tf.transpose(past.stack(), [1, 0, 2]), here[:, :2], done, sound, track)
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
         """Film agents; what the first one sees is shown beside the map."""
-        walked = tf.function(lambda: self.walk(network, genomes, trail=True), autograph=False)
+        walked = tf.function(lambda: self.simulate(network, genomes, trail=True), autograph=False)
         trail = walked().trail.numpy()
         pictures = draw(self.walls, None, tf.constant(trail[0, :, :2]), tf.constant(trail[0, :, 2])).numpy()
         trail[..., 2] = np.radians(trail[..., 2])
@@ -151,7 +153,9 @@ class FirstPersonMaze(PixelMaze):
     def _seen(self, poses: Tensor) -> Tensor:
         return view(self.walls, None, poses[..., :2], poses[..., 2])[..., None]
 
-    def held(self, here: Tensor, action: Tensor, done: Done, frame: Tensor) -> tuple[Tensor, Done]:
+    def hold_action(
+        self, here: Tensor, action: Tensor, done: PathProgress, frame: Tensor
+    ) -> tuple[Tensor, PathProgress]:
         """Do the same for as many frames as an action is held, as long as there are any left.
 
         Args:
@@ -165,20 +169,20 @@ class FirstPersonMaze(PixelMaze):
         """
         before, track = tf.reshape(frame, [-1, 1]), []
         for i in range(self.options.hold):
-            moved = _packed(move(self.walls, Pose(here[:, :2], here[:, 2]), action))
+            moved = _pack(move(self.walls, Pose(here[:, :2], here[:, 2]), action))
             here = tf.where(before + i < self.options.frames, moved, here)
-            on = self._on(here)
+            on = self._occupied(here)
             # One square a frame: no step is longer than a third of one.
-            next_one = tf.reduce_any(on & tf.gather(self.due, done.progress), axis=[1, 2])
-            done = Done(done.touched | on, done.progress + tf.cast(next_one, tf.int32))
+            next_one = tf.reduce_any(on & tf.gather(self.route_masks, done.progress), axis=[1, 2])
+            done = PathProgress(done.touched | on, done.progress + tf.cast(next_one, tf.int32))
             track.append(here)
         return tf.stack(track, axis=1), done
 
-    def _on(self, here: Tensor) -> Tensor:
+    def _occupied(self, here: Tensor) -> Tensor:
         column, row = tf.unstack(tf.cast(tf.floor(here[:, :2]), tf.int32), axis=-1)
         rows, columns = self.walls.shape
         return (tf.range(rows) == row[:, None])[:, :, None] & (tf.range(columns) == column[:, None])[:, None]
 
 
-def _packed(pose: Pose) -> Tensor:
+def _pack(pose: Pose) -> Tensor:
     return tf.concat([pose.position, pose.heading[:, None]], axis=-1)

@@ -64,15 +64,15 @@ class Layout:
         beside = (Square(row, column + 1), Square(row + 1, column), Square(row, column - 1), Square(row - 1, column))
         return [place for place in beside if self.free(place)]
 
-    def walk(self) -> tuple[Square, ...]:
+    def route(self) -> tuple[Square, ...]:
         """Return a walk from the start, on the path, that touches all of it: always on to the nearest new square.
 
         There is no shorter one where the path is a line; where it has branches, there may be.
         """
-        return _walk(self)
+        return _find_route(self)
 
 
-def points(walk: Sequence[Square]) -> list[int]:
+def count_distinct_squares(walk: Sequence[Square]) -> list[int]:
     """Return how many different squares there are among the first 0, 1, 2, ... of a walk."""
     return [len(set(walk[:count])) for count in range(len(walk) + 1)]
 
@@ -90,8 +90,8 @@ def read_layout(file: str | None, steps: int | None = None) -> Layout:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else _unreadable(error)
         raise TfsmError(f"cannot read the maze {str(path)!r}: {reason}") from None
-    layout = _parsed(text, str(path))
-    needed = len(layout.walk()) - 1
+    layout = _parse_layout(text, str(path))
+    needed = len(layout.route()) - 1
     if steps is not None and needed > steps:
         raise TfsmError(f"{path}: walking the whole path takes {needed} moves, and an episode has {steps}")
     return layout
@@ -103,7 +103,7 @@ def _unreadable(error: ValueError) -> str:
 
 
 @cache
-def _parsed(text: str, source: str) -> Layout:
+def _parse_layout(text: str, source: str) -> Layout:
     lines = text.rstrip().splitlines()
     while lines and not lines[0].strip():
         lines = lines[1:]
@@ -160,7 +160,7 @@ def _check_connected(layout: Layout) -> None:
 
 
 @cache
-def _walk(layout: Layout) -> tuple[Square, ...]:
+def _find_route(layout: Layout) -> tuple[Square, ...]:
     walk = [layout.start]
     while set(walk) != layout.path:
         walk += _nearest(layout, walk[-1], set(walk))

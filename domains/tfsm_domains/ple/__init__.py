@@ -1,4 +1,4 @@
-"""Registration, options (no TF)."""
+"""Games of the PyGame Learning Environment (PLE) as one domain: options and registration, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tfsm.plugins.registry import Registry
 
 @dataclass(frozen=True, kw_only=True)
 class PleOptions:
-    """Options of a game, whichever it is."""
+    """Options of the PLE domain, for every game."""
 
-    game: Annotated[str, Doc("which game: a class of ple.games, such as Catcher, Pong or FlappyBird")] = "Catcher"
+    game: Annotated[str, Doc("game to play: a class of ple.games, such as Catcher, Pong or FlappyBird")] = "Catcher"
     observation: Annotated[
-        Literal["state", "pixels"], Doc("state: the numbers that the game says of itself; pixels: its screen in grey")
+        Literal["state", "pixels"], Doc("state: the game's state as numbers; pixels: the screen in grayscale")
     ] = "state"
-    scaled: Annotated[bool, Doc("divide the numbers of a state by the longer side of the screen")] = True
+    scaled: Annotated[bool, Doc("divide the state's numbers by the longer side of the screen")] = True
     slots: Annotated[
-        int, Ge(1), Doc("numbers kept of each list in a state: longer ones are cut, shorter ones filled with -1")
+        int, Ge(1), Doc("numbers kept per list in the state; longer lists are cut, shorter ones padded with -1")
     ] = 8
-    side: Annotated[int, Ge(20), Doc("pixels of each side of the screen as the network sees it")] = 64
-    frames: Annotated[int, Ge(1), Doc("most frames of an episode")] = 1000
-    hold: Annotated[int, Ge(1), Doc("frames that each action is held for")] = 4
-    episodes: Annotated[int, Ge(1), Doc("episodes played; fitness is the mean of their scores")] = 1
-    remembered: Annotated[int, Ge(1), Doc("inputs kept of all episodes for the operators to look at")] = 32
-    layers: Annotated[int, Ge(1), Doc("hidden tanh layers, behind two convolutions where pixels are seen")] = 2
-    units: Annotated[int, Ge(1), Doc("units in each hidden layer")] = 16
-    threshold: Annotated[float | None, Doc("a mean score of so much is solved; none: nothing is")] = None
+    side: Annotated[int, Ge(20), Doc("side of the screen that the network sees, in pixels")] = 64
+    frames: Annotated[int, Ge(1), Doc("maximum frames per episode")] = 1000
+    hold: Annotated[int, Ge(1), Doc("frames per action")] = 4
+    episodes: Annotated[int, Ge(1), Doc("episodes per evaluation; fitness is their mean score")] = 1
+    remembered: Annotated[int, Ge(1), Doc("observations kept as experience, over all episodes")] = 32
+    layers: Annotated[int, Ge(1), Doc("hidden tanh layers, after two convolutions for pixels")] = 2
+    units: Annotated[int, Ge(1), Doc("units per hidden layer")] = 16
+    threshold: Annotated[float | None, Doc("mean score that counts as solved; none: never solved")] = None
 
 
 tfsm_hooks = 2

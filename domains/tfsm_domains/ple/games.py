@@ -1,7 +1,7 @@
-"""Find, patch and play a PLE game headless.
+"""Find, patch and play a PLE game without a visible window.
 
-ple's files stay as they are, and so do NumPy and pygame: only the names that ple's own modules have for them mean
-something else for the time being.
+PLE predates current versions of NumPy and pygame. Its files and those libraries stay unchanged: while a game runs, only
+the names that PLE's own modules have for them are rebound to compatible versions.
 """
 
 from __future__ import annotations
@@ -25,55 +25,55 @@ from tfsm.render.canvas import headless_display
 from tfsm.utils.optional import optional
 
 ALIASES: Final[dict[str, type]] = {"int": int, "float": float, "bool": bool, "complex": complex, "object": object}
-"""Names that NumPy had for Python's types."""
+"""Aliases that NumPy used to have for Python's types."""
 
 
-class Mend(NamedTuple):
-    """A name in a module, and what it has to mean."""
+class Patch(NamedTuple):
+    """A name in a module, and the value to bind it to."""
 
     module: ModuleType
     name: str
-    instead: Any
+    replacement: Any
 
 
-def mends(modules: Iterable[ModuleType], pygame: Any) -> tuple[Mend, ...]:
-    """Find the names to put right in modules; none where NumPy and pygame still do what is expected of them."""
-    instead: dict[int, Any] = {}
+def find_patches(modules: Iterable[ModuleType], pygame: Any) -> tuple[Patch, ...]:
+    """Return the patches that modules need; none if NumPy and pygame still behave as PLE expects."""
+    replacements: dict[int, Any] = {}
     if missing := missing_aliases():
-        instead[id(np)] = _twin(np, **missing)
+        replacements[id(np)] = _copy_module(np, **missing)
     if refuses_arrays(pygame):
-        line = _patient(pygame.draw.line)
-        draw = _twin(pygame.draw, line=line)
-        instead |= {id(pygame): _twin(pygame, draw=draw), id(pygame.draw): draw, id(pygame.draw.line): line}
+        line = _accept_arrays(pygame.draw.line)
+        draw = _copy_module(pygame.draw, line=line)
+        replacements |= {id(pygame): _copy_module(pygame, draw=draw), id(pygame.draw): draw, id(pygame.draw.line): line}
     return tuple(
-        Mend(module, name, instead[id(value)])
+        Patch(module, name, replacements[id(value)])
         for module in modules
         for name, value in vars(module).items()
-        if id(value) in instead
+        if id(value) in replacements
     )
 
 
 @contextmanager
-def mended(found: Iterable[Mend]) -> Iterator[None]:
-    """Put names right, and everything back afterwards."""
-    before = [(mend, vars(mend.module)[mend.name]) for mend in found]
+def apply_patches(patches: Iterable[Patch]) -> Iterator[None]:
+    """Apply patches inside the context, and restore the original values afterwards."""
+    before = [(patch, vars(patch.module)[patch.name]) for patch in patches]
     try:
-        for mend, _ in before:
-            setattr(mend.module, mend.name, mend.instead)
+        for patch, _ in before:
+            setattr(patch.module, patch.name, patch.replacement)
         yield
     finally:
-        for mend, value in before:
-            setattr(mend.module, mend.name, value)
+        for patch, value in before:
+            setattr(patch.module, patch.name, value)
 
 
 def missing_aliases() -> dict[str, type]:
-    """Return the names for Python's types that this NumPy lacks."""
-    # Asked by attribute, some versions warn.
+    """Return the aliases of Python's types that this version of NumPy lacks."""
+    # Not by attribute access, which makes some versions warn.
     return {name: kind for name, kind in ALIASES.items() if name not in vars(np)}
 
 
 def refuses_arrays(pygame: Any) -> bool:
-    """Say whether this pygame refuses to draw a line to where a coordinate is an array of one number."""
+    """Return whether this version of pygame rejects coordinates that are arrays of one number."""
     one = np.zeros(1, int)
     try:
         pygame.draw.line(pygame.Surface((1, 1)), (0, 0, 0), (0, one), (0, one))
@@ -82,23 +82,23 @@ def refuses_arrays(pygame: Any) -> bool:
     return False
 
 
-def _twin(module: Any, **other: Any) -> ModuleType:
-    twin = ModuleType(module.__name__)
-    twin.__dict__.update(vars(module))
-    twin.__dict__.update(other)
-    # What a module makes only when it is asked for.
-    twin.__dict__["__getattr__"] = lambda name: getattr(module, name)
-    return twin
+def _copy_module(module: Any, **changes: Any) -> ModuleType:
+    copied = ModuleType(module.__name__)
+    copied.__dict__.update(vars(module))
+    copied.__dict__.update(changes)
+    # Attributes that the module creates lazily.
+    copied.__dict__["__getattr__"] = lambda name: getattr(module, name)
+    return copied
 
 
-def _patient(line: Any) -> Any:
-    def patient(surface: Any, color: Any, start: Any, end: Any, *rest: Any, **named: Any) -> Any:
-        return line(surface, color, _plain(start), _plain(end), *rest, **named)
+def _accept_arrays(line: Any) -> Any:
+    def draw_line(surface: Any, color: Any, start: Any, end: Any, *args: Any, **kwargs: Any) -> Any:
+        return line(surface, color, _to_scalars(start), _to_scalars(end), *args, **kwargs)
 
-    return patient
+    return draw_line
 
 
-def _plain(point: Any) -> tuple[Any, Any]:
+def _to_scalars(point: Any) -> tuple[Any, Any]:
     x, y = point
     return x.item() if isinstance(x, np.ndarray) else x, y.item() if isinstance(y, np.ndarray) else y
 
@@ -110,36 +110,36 @@ MISSING: Final = (
 )
 
 
-class Arcade(NamedTuple):
-    """A game, and what is needed to play it."""
+class LoadedGame(NamedTuple):
+    """A game's class and what is needed to play it."""
 
     name: str
-    game: Any
+    game_class: Any
     """The game's class."""
-    environment: Any
+    ple_class: Any
     """The class `ple.PLE`."""
     pygame: Any
-    mends: tuple[Mend, ...]
-    """What has to be other in ple's modules while they run."""
+    patches: tuple[Patch, ...]
+    """What must be patched in ple's modules while they run."""
 
 
-def load_arcade(name: str) -> Arcade:
-    """Import ple and find a game by the name of its class."""
+def load_game(name: str) -> LoadedGame:
+    """Import ple and find a game by its class name."""
     package = _import("ple")
-    games = games_in(_import("ple.games"))
+    games = find_games(_import("ple.games"))
     if not hasattr(package, "PLE"):
-        raise TfsmError(MISSING)  # another package of this name
+        raise TfsmError(MISSING)  # an unrelated package of this name
     if name not in games:
         known = ", ".join(sorted(games))
-        told = known in suggestion(name, sorted(games))
-        raise UnknownNameError("game", name, games, hint="" if told else f" ple.games has {known}")
+        listed = known in suggestion(name, sorted(games))
+        raise UnknownNameError("game", name, games, hint="" if listed else f" ple.games has {known}")
     pygame = optional("pygame", extra="replay", purpose=PURPOSE)
-    own = [module for key, module in list(sys.modules.items()) if key == "ple" or key.startswith("ple.")]
-    return Arcade(name, games[name], package.PLE, pygame, mends(own, pygame))
+    modules = [module for key, module in list(sys.modules.items()) if key == "ple" or key.startswith("ple.")]
+    return LoadedGame(name, games[name], package.PLE, pygame, find_patches(modules, pygame))
 
 
-def games_in(module: ModuleType) -> dict[str, type]:
-    """Return the pygame games by name; Doom, where it can be had, is none of them and has no seed of this kind."""
+def find_games(module: ModuleType) -> dict[str, type]:
+    """Return the pygame games by name; Doom is not a pygame game and cannot be seeded this way."""
     base = _import("ple.games.base.pygamewrapper").PyGameWrapper
     return {
         name: value
@@ -151,7 +151,7 @@ def games_in(module: ModuleType) -> dict[str, type]:
 def _import(name: str) -> Any:
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
-        # ple prints which of its games cannot be had, and is old enough for Python to warn about its syntax.
+        # ple prints which of its games are unavailable, and its old syntax makes Python warn.
         with redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return importlib.import_module(name)
@@ -163,33 +163,33 @@ def _import(name: str) -> Any:
             optional(missing, extra="replay", purpose=PURPOSE)
         raise TfsmError(f"{PURPOSE}: ple needs {missing}, which is not installed") from error
     except Exception as error:
-        # Its games are imported all together: one whose file is broken takes the others with it.
+        # ple imports all games together, so one broken file takes the others with it.
         raise TfsmError(f"{PURPOSE}: ple cannot be imported: {type(error).__name__}: {error}") from error
 
 
 RATE: Final = 30
-"""Frames a second, where a game does not ask for another number."""
+"""Frames per second of games that do not set their own rate."""
 LUMINANCE: Final = np.array([0.21, 0.72, 0.07], np.float32)
 
 
-class Numbers(np.random.RandomState):
-    """Random numbers as games draw them."""
+class LegacyRandomState(np.random.RandomState):
+    """A random state with the methods that games call."""
 
     def random_integers(self, low: Any, high: Any = None, size: Any = None) -> Any:
-        """Draw whole numbers up to `high` itself: NumPy's own function of this name is about to go."""
+        """Draw integers up to and including `high`; NumPy deprecates its own function of this name."""
         return self.randint(low, high + 1, size) if high is not None else self.randint(1, low + 1, size)
 
 
-class Play:
-    """A game on a screen of its own.
+class GameInstance:
+    """A game with its own screen.
 
     Args:
-        arcade: which game; its `stage` must be open here and whenever a method is called.
+        game: the loaded game. `game_display` must be active here and whenever a method is called.
     """
 
-    def __init__(self, arcade: Arcade) -> None:
-        self._arcade = arcade
-        self._random = Numbers(0)
+    def __init__(self, game: LoadedGame) -> None:
+        self._game = game
+        self._random = LegacyRandomState(0)
         self._build()
         self.actions: list[Any] = self._ple.getActionSet()
         """Keys to press, and None for no key."""
@@ -197,26 +197,26 @@ class Play:
         self.dims = int(width), int(height)
         """Width and height."""
         self.rate: int = self._ple.fps
-        # pygame has one display for all; games that take turns would draw over each other.
-        self._screen = arcade.pygame.Surface(self.dims, 0, 32)
+        # pygame has a single display; games that take turns would draw over each other.
+        self._screen = game.pygame.Surface(self.dims, 0, 32)
         self.frames = 0
-        """How many were played since the start."""
+        """Frames played since the start."""
 
     def start(self, seed: Sequence[int]) -> None:
-        """Begin anew; the seed alone decides what happens."""
+        """Start a new game that depends on the seed alone."""
         self._random.seed(seed)
-        if self._new is None:
+        if self._initial is None:
             self._build()
         else:
             self._restore()
         self._ple.game.screen = self._screen
         self._screen.fill((0, 0, 0))
         self._ple.reset_game()
-        self._arcade.pygame.event.clear()
+        self._game.pygame.event.clear()
         self.frames = 0
 
-    def act(self, action: Any, times: int, watch: Callable[[Play], None] | None = None) -> None:
-        """Press a key for so many frames, or until the game is over."""
+    def act(self, action: Any, times: int, watch: Callable[[GameInstance], None] | None = None) -> None:
+        """Hold a key for `times` frames, or until the game is over."""
         for _ in range(times):
             if self.over:
                 return
@@ -227,49 +227,49 @@ class Play:
 
     @property
     def over(self) -> bool:
-        """Whether the game has come to its end."""
+        """Whether the game is over."""
         return bool(self._ple.game_over())
 
     @property
     def score(self) -> float:
-        """What the game counts."""
+        """The game's score."""
         return float(self._ple.score())
 
     def state(self) -> Any:
-        """Return what the game says of itself, or None where it says nothing."""
+        """Return the game's state, or None if the game does not report one."""
         return self._ple.game.getGameState()
 
-    def picture(self) -> np.ndarray:
-        """Return the screen: `[height, width, 3]`, bytes."""
-        return np.ascontiguousarray(self._arcade.pygame.surfarray.array3d(self._screen).swapaxes(0, 1))
+    def screenshot(self) -> np.ndarray:
+        """Return the screen as `[height, width, 3]`, uint8."""
+        return np.ascontiguousarray(self._game.pygame.surfarray.array3d(self._screen).swapaxes(0, 1))
 
-    def grey(self, side: int) -> np.ndarray:
-        """Return the screen in grey and of another size: `[side, side]`, bytes."""
-        small = self._arcade.pygame.transform.smoothscale(self._screen, (side, side))
-        colours = self._arcade.pygame.surfarray.array3d(small).swapaxes(0, 1)
+    def grayscale(self, side: int) -> np.ndarray:
+        """Return the screen in grayscale, resized to `[side, side]`, uint8."""
+        small = self._game.pygame.transform.smoothscale(self._screen, (side, side))
+        colours = self._game.pygame.surfarray.array3d(small).swapaxes(0, 1)
         return np.round(colours @ LUMINANCE).astype(np.uint8)
 
     def _build(self) -> None:
-        game = self._arcade.game()
-        self._new = _copied(vars(game), self._arcade.pygame.Surface)
-        self._ple = self._arcade.environment(game, fps=game.allowed_fps or RATE, rng=self._random)
+        game = self._game.game_class()
+        self._initial = _copy_attributes(vars(game), self._game.pygame.Surface)
+        self._ple = self._game.ple_class(game, fps=game.allowed_fps or RATE, rng=self._random)
         self._clock = game.clock
 
     def _restore(self) -> None:
-        # A game's own reset keeps this and that: a bird begins as fast as it ended. To build another game is sure, but
-        # may take longer than to play it, most of all where pictures are read.
+        # A game's own reset is incomplete: a bird starts as fast as it ended. Building another game is safe, but can
+        # take longer than playing it, especially if it loads images.
         game = self._ple.game
         vars(game).clear()
-        vars(game).update(_copied(self._new, self._arcade.pygame.Surface) or {})
+        vars(game).update(_copy_attributes(self._initial, self._game.pygame.Surface) or {})
         game.setRNG(self._random)
         game.clock = self._clock
         game.screen = self._screen
         game.init()
 
 
-def _copied(attributes: Any, surface: type) -> dict[str, Any] | None:
-    """Copy a game's attributes, all but the pictures, which it only looks at; None where that cannot be done."""
-    memo = {id(picture): picture for picture in _instances(attributes, surface)}
+def _copy_attributes(attributes: Any, surface: type) -> dict[str, Any] | None:
+    """Deep-copy a game's attributes except its surfaces, which are read-only; None if that is impossible."""
+    memo = {id(image): image for image in _instances(attributes, surface)}
     try:
         return copy.deepcopy(dict(attributes), memo)
     except TypeError:
@@ -284,23 +284,23 @@ def _instances(value: Any, kind: type) -> Iterator[Any]:
             yield from _instances(item, kind)
 
 
-_one_at_a_time: Final = RLock()
-"""pygame has one queue of key presses for the whole process."""
+_pygame_lock: Final = RLock()
+"""pygame has one event queue per process."""
 
 
 @contextmanager
-def stage(arcade: Arcade, *, leave: bool = False) -> Iterator[None]:
-    """Make it possible to play.
+def game_display(game: LoadedGame, *, leave: bool = False) -> Iterator[None]:
+    """Open a dummy display and patch ple, so that a game can be played.
 
     Args:
-        arcade: which game.
-        leave: whether to close the unseen display afterwards, so that a window can be opened.
+        game: the game to play.
+        leave: whether to close the display afterwards, so that a window can be opened.
     """
-    with _one_at_a_time, headless_display(), mended(arcade.mends):
-        display: Any = arcade.pygame.display
+    with _pygame_lock, headless_display(), apply_patches(game.patches):
+        display: Any = game.pygame.display
         display.init()
         if display.get_surface() is None:
-            display.set_mode((1, 1))  # pictures can be converted only where there is a display
+            display.set_mode((1, 1))  # surfaces can only be converted while there is a display
         try:
             yield
         finally:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsm_domains.envs.hard_maze import HardMazeWorld
+from tfsm_domains.envs.hard_maze import HardMazeSimulator
 
 IDS = ("tfsm/HardMaze-v0", "tfsm/TopdownMaze-v0", "tfsm/FirstPersonMaze-v0")
 
@@ -48,26 +48,26 @@ def scripted(actions: Iterable[Any], idle: Any) -> Callable[[np.ndarray, dict[st
     return lambda seen, info: next(left, idle)
 
 
-def searched(world: HardMazeWorld, beam: int = 48) -> list[np.ndarray]:
+def searched(simulator: HardMazeSimulator, beam: int = 48) -> list[np.ndarray]:
     """Return actions that lead to the goal: all choices are tried from the most promising states, decision by decision.
 
     States in nearly the same pose count as one, so that a dead end does not fill the beam.
     """
     choices = np.array([(turn, speed) for turn in (0.0, 0.25, 0.5, 0.75, 1.0) for speed in (0.5, 1.0)], np.float32)
-    moment = world.start(beam * len(choices))
+    agents = simulator.start(beam * len(choices))
     scripts: list[list[np.ndarray]] = [[] for _ in range(beam)]
-    for _ in range(world.limit):
-        moment = world.go(moment, np.tile(choices, [beam, 1]))
+    for _ in range(simulator.limit):
+        agents = simulator.advance(agents, np.tile(choices, [beam, 1]))
         scripts = [[*script, choice] for script in scripts for choice in choices]
-        if moment.solved.any():
-            return scripts[int(moment.solved.argmax())]
-        info = world.info(moment)
+        if agents.solved.any():
+            return scripts[int(agents.solved.argmax())]
+        info = simulator.info(agents)
         poses = np.column_stack([info["position"] // 3, info["heading"] // 20])
         order = np.argsort(info["left"], kind="stable")
         _, first = np.unique(poses[order], axis=0, return_index=True)
         best = np.resize(order[np.sort(first)], beam)  # again from the best one if there are too few
         lanes = np.repeat(best, len(choices))
         scripts = [scripts[i] for i in best]
-        state = type(moment.state)(*(tf.gather(x, lanes) for x in moment.state))
-        moment = moment._replace(state=state, time=tf.gather(moment.time, lanes))
+        state = type(agents.state)(*(tf.gather(x, lanes) for x in agents.state))
+        agents = agents._replace(state=state, time=tf.gather(agents.time, lanes))
     raise AssertionError("no way was found")

@@ -40,8 +40,8 @@ from tfsm_domains.hard_maze.drawing import MazeFilm  # noqa: E402
 from tfsm_domains.hard_maze.robot import (  # noqa: E402
     RANGE,
     RANGEFINDERS,
-    roll,
     sense,
+    simulate,
 )
 from tfsm_domains.pixel_maze.first_person import FirstPersonMaze  # noqa: E402
 from tfsm_domains.pixel_maze.raycast import FORWARD, NONE, RIGHT  # noqa: E402
@@ -317,7 +317,7 @@ def test_what_is_registered_is_true_of_the_default_maze(name: str) -> None:
     spec = gymnasium.spec(name)
     env: Any = gymnasium.make(f"tfsm_domains.envs:{name}")
     assert spec.reward_threshold == env.unwrapped.reward_threshold
-    assert spec.max_episode_steps == env.unwrapped._world.limit
+    assert spec.max_episode_steps == env.unwrapped._simulator.limit
     assert not spec.nondeterministic
     # Before an instance knows better, the class tells the same.
     assert type(env.unwrapped).metadata == env.metadata
@@ -328,10 +328,10 @@ def test_a_reached_goal_is_worth_the_way_there() -> None:
     from tfsm_domains.hard_maze.domain import HardMaze
 
     maze = HardMaze()
-    way = float(maze.way.at([maze.place.start])[0])
+    way = float(maze.path_length.at([maze.geometry.start])[0])
     assert way == pytest.approx(461.3, abs=0.05)  # docs/hard-maze.md
     threshold = gymnasium.spec("tfsm/HardMaze-v0").reward_threshold
-    assert way - maze.place.reach - 1.0 < threshold <= way - maze.place.reach
+    assert way - maze.geometry.reach - 1.0 < threshold <= way - maze.geometry.reach
 
 
 def test_other_mazes_have_thresholds_of_their_own() -> None:
@@ -342,12 +342,12 @@ def test_other_mazes_have_thresholds_of_their_own() -> None:
 
 def test_a_robot_is_drawn_as_in_a_replay() -> None:
     env: Any = gymnasium.make("tfsm/HardMaze-v0", render_mode="rgb_array")
-    maze = HardMaze().place
+    maze = HardMaze().geometry
     env.reset()
     poses = [(*maze.start, maze.heading)]
     for _ in range(5):
         env.step(np.array([0.3, 1.0], np.float32))
-        poses += [tuple(pose) for pose in env.unwrapped._moment.state.track.numpy()[0, :, :3]]
+        poses += [tuple(pose) for pose in env.unwrapped._agents.state.track.numpy()[0, :, :3]]
     trail = np.array([poses])
     sensors = sense(maze, trail[0, :, :2], trail[0, :, 2]).numpy()
     film = MazeFilm(maze, trail, sensors, np.zeros([1], bool), np.zeros([1]), RANGEFINDERS, RANGE)
@@ -419,7 +419,7 @@ def test_a_network_steers_a_robot_as_in_the_domain_bit_for_bit() -> None:
     kl = keras.layers
     network = Network(keras.Sequential([keras.Input((11,)), kl.Dense(4, "tanh"), kl.Dense(2, "sigmoid")]))
     genomes = genomes_of(network, 2)
-    found, evaluated = domain.roll(network, genomes, trail=True), domain.evaluate(network, genomes, SEEDS)
+    found, evaluated = domain.simulate(network, genomes, trail=True), domain.evaluate(network, genomes, SEEDS)
     ask = tf.function(lambda seen: network.rows(genomes, seen[:, None])[:, 0], jit_compile=True, autograph=False)
     for lane in range(2):
         episode = played(env, lambda seen, info, lane=lane: ask(tf.constant([seen] * 2)).numpy()[lane])  # type: ignore[misc]
@@ -441,7 +441,7 @@ def test_an_episode_is_over_where_the_goal_is_first_in_reach(tmp_path: Path) -> 
     env: Any = gymnasium.make("tfsm/HardMaze-v0", maze=tmp_path / "room.toml", hold=7)
     ahead = np.array([0.5, 1.0], np.float32)
     episode = played(env, scripted([], ahead))
-    found = roll(domain.place, lambda seen: tf.constant([ahead] * 2), 2, 7, trail=True)
+    found = simulate(domain.geometry, lambda seen: tf.constant([ahead] * 2), 2, 7, trail=True)
     away = np.linalg.norm(found.trail[0, :, :2] - np.array([80.0, 50.0]), axis=1)
     first = int((away < 10.0).argmax())
     assert first % 7 != 0, "in the middle of a decision"
@@ -457,7 +457,7 @@ def test_an_episode_is_over_where_the_goal_is_first_in_reach(tmp_path: Path) -> 
 def test_whoever_knows_the_way_earns_the_registered_threshold() -> None:
     env: Any = gymnasium.make("tfsm/HardMaze-v0")
     assert env.spec is not None
-    script = searched(env.unwrapped._world)
+    script = searched(env.unwrapped._simulator)
     episode = played(env, scripted(script, None))
     assert episode.terminated
     assert len(episode.rewards) == len(script)
@@ -466,7 +466,7 @@ def test_whoever_knows_the_way_earns_the_registered_threshold() -> None:
     assert threshold is not None
     assert threshold <= episode.total < threshold + 10.5
     # A decision before, the goal was not in reach: the way there is no shorter than the straight line.
-    assert episode.infos[-2]["left"] >= HardMaze().place.reach
+    assert episode.infos[-2]["left"] >= HardMaze().geometry.reach
 
 
 @pytest.mark.parametrize("scoring", ["touched", "progress"])
@@ -540,7 +540,7 @@ def test_frames_that_do_not_fill_a_decision_are_cut_off(tmp_path: Path) -> None:
     script = [FORWARD, FORWARD, FORWARD, RIGHT, RIGHT]
     episode = played(env, scripted(script, NONE))
     network: Any = Scripted(script, script, steps=5, idle=NONE)
-    walk = domain.walk(network, network.genomes, trail=True)
+    walk = domain.simulate(network, network.genomes, trail=True)
     assert len(episode.rewards) == 5
     ends = [0, 5, 10, 15, 20, 22]
     np.testing.assert_allclose([i["position"] for i in episode.infos], walk.trail.numpy()[0, ends, :2], rtol=1e-12)

@@ -18,7 +18,7 @@ from tests.domains.gym.playing import drawn, fitness, gym, seeds
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
 from tfsm_domains.gym.domain import Gym
-from tfsm_domains.gym.env_pool import parsed
+from tfsm_domains.gym.env_pool import parse_env_options
 
 MODULE = """
 import gymnasium
@@ -47,7 +47,7 @@ def test_what_cannot_be_made(options: dict[str, Any], message: str) -> None:
 
 
 def test_options_reach_the_environment() -> None:
-    assert parsed('{"ends": 3}') == parsed("{'ends': 3}") == {"ends": 3}
+    assert parse_env_options('{"ends": 3}') == parse_env_options("{'ends': 3}") == {"ends": 3}
     with made():
         assert fitness(gym(env_options='{"ends": 3}')) == 3
 

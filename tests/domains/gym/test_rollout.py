@@ -14,7 +14,7 @@ from tests.domains.gym.playing import always, answers, drawn, fitness, gym, seed
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Evaluation, Film, SupportsFilm
 from tfsm.models.network import Network
-from tfsm_domains.gym.rollout import Beginning, Moments
+from tfsm_domains.gym.rollout import SequenceRecorder, SpreadRecorder
 
 
 def returns(count: int, number: int = 1) -> np.ndarray:
@@ -163,11 +163,11 @@ PAIR = spaces.Box(-np.inf, np.inf, (2,))
 
 def watched(lengths: list[int], count: int) -> list[int]:
     """Return what is kept of one genome's episodes; episode e shows 100 e + t at time t."""
-    moments = Moments(1, count)
+    moments = SpreadRecorder(1, count)
     for t in range(max(lengths)):
         shown = np.array([[100 * e + t for e in range(len(lengths))]])
-        moments.see([shown], np.array([[t < length for length in lengths]]))
-    return moments.all()[0][0].tolist()
+        moments.record([shown], np.array([[t < length for length in lengths]]))
+    return moments.experience()[0][0].tolist()
 
 
 def test_everything_is_kept_where_there_is_room_one_episode_after_the_other() -> None:
@@ -188,17 +188,19 @@ def test_else_it_is_evenly_spread_over_all_steps_that_were_on(lengths: list[int]
 
 
 def test_what_is_kept_of_one_does_not_depend_on_how_long_others_go_on() -> None:
-    moments = Moments(2, 4)
+    moments = SpreadRecorder(2, 4)
     for t in range(40):
-        moments.see([np.full((2, 1), t)], np.array([[t < 9], [True]]))
-    assert moments.all()[0][0].tolist() == watched([9], 4)
+        moments.record([np.full((2, 1), t)], np.array([[t < 9], [True]]))
+    assert moments.experience()[0][0].tolist() == watched([9], 4)
 
 
 def test_a_sequence_is_the_beginning_of_the_first_episode_and_its_last_step_over_and_over() -> None:
-    beginning = Beginning(4)
+    beginning = SequenceRecorder(4)
     for t in range(6):
-        beginning.see([np.array([[t, 50], [t, 50], [t, 50]])], np.array([[t < 2, True], [t < 3, True], [True, False]]))
-    assert beginning.all()[0].tolist() == [[[0, 1, 1, 1]], [[0, 1, 2, 2]], [[0, 1, 2, 3]]]
+        beginning.record(
+            [np.array([[t, 50], [t, 50], [t, 50]])], np.array([[t < 2, True], [t < 3, True], [True, False]])
+        )
+    assert beginning.experience()[0].tolist() == [[[0, 1, 1, 1]], [[0, 1, 2, 2]], [[0, 1, 2, 3]]]
 
 
 @pytest.mark.parametrize("memory", ["simple-rnn", "gru", "lstm"])

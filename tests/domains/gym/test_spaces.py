@@ -12,7 +12,7 @@ from tests.domains.gym.made import Made, made, total
 from tests.domains.gym.playing import answers, drawn, gym, seeds
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
-from tfsm_domains.gym.spaces import Reader, actor_for
+from tfsm_domains.gym.spaces import ObservationEncoder, build_action_decoder
 
 FLOATS = spaces.Box(np.float32([-2.0, 0.0, -np.inf, 1.0]), np.float32([6.0, 1.0, np.inf, np.inf]))
 CASES: dict[str, tuple[Any, list[float], Any]] = {
@@ -34,9 +34,9 @@ CASES: dict[str, tuple[Any, list[float], Any]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_outputs_are_read_as_actions(case: str) -> None:
     space, outputs, expected = CASES[case]
-    actor = actor_for("an environment", space)
-    assert actor.outputs == len(outputs)
-    (action,) = actor.act(np.array([outputs], np.float32))
+    decoder = build_action_decoder("an environment", space)
+    assert decoder.outputs == len(outputs)
+    (action,) = decoder.decode(np.array([outputs], np.float32))
     np.testing.assert_allclose(action, expected)
     assert space.contains(action)
 
@@ -44,15 +44,15 @@ def test_outputs_are_read_as_actions(case: str) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_any_outputs_are_some_action_of_the_space(case: str) -> None:
     space = CASES[case][0]
-    actor = actor_for("an environment", space)
-    outputs = 100.0 * np.random.default_rng(1).normal(size=(50, actor.outputs))
-    assert all(space.contains(action) for action in actor.act(outputs.astype(np.float32)))
+    decoder = build_action_decoder("an environment", space)
+    outputs = 100.0 * np.random.default_rng(1).normal(size=(50, decoder.outputs))
+    assert all(space.contains(action) for action in decoder.decode(outputs.astype(np.float32)))
 
 
 def test_the_default_network_stays_within_bounds_where_there_are_two() -> None:
-    assert actor_for("an environment", spaces.Box(-2.0, 2.0, (2,))).activation == "tanh"
-    assert actor_for("an environment", FLOATS).activation is None
-    assert actor_for("an environment", spaces.Discrete(2)).activation is None
+    assert build_action_decoder("an environment", spaces.Box(-2.0, 2.0, (2,))).activation == "tanh"
+    assert build_action_decoder("an environment", FLOATS).activation is None
+    assert build_action_decoder("an environment", spaces.Discrete(2)).activation is None
 
 
 @pytest.mark.parametrize("case", ["a choice that is not counted from zero", "a table of choices", "whole numbers"])
@@ -96,9 +96,9 @@ MIXED = spaces.Dict(
 
 
 def looked(space: spaces.Space[Any], observations: list[Any]) -> dict[str, np.ndarray]:
-    reader = Reader("an environment", space)
-    arrays = {name: np.zeros([len(observations), *x.shape], x.dtype) for name, x in reader.blank.items()}
-    reader.see(observations, list(arrays.values()), np.arange(len(observations)))
+    encoder = ObservationEncoder("an environment", space)
+    arrays = {name: np.zeros([len(observations), *x.shape], x.dtype) for name, x in encoder.template.items()}
+    encoder.encode_into(observations, list(arrays.values()), np.arange(len(observations)))
     return arrays
 
 
@@ -137,9 +137,9 @@ def test_pictures_and_numbers_come_side_by_side() -> None:
 
 
 def test_only_the_places_that_are_named_are_written() -> None:
-    reader = Reader("an environment", NUMBERS["a row"])
+    encoder = ObservationEncoder("an environment", NUMBERS["a row"])
     array = np.full((3, 3), 7.0, np.float32)
-    reader.see([np.float32([1, 2, 3])], [array], np.array([1]))
+    encoder.encode_into([np.float32([1, 2, 3])], [array], np.array([1]))
     np.testing.assert_array_equal(array, [[7, 7, 7], [1, 2, 3], [7, 7, 7]])
 
 

@@ -8,20 +8,20 @@ import tensorflow as tf
 
 from tests.domains.hard_maze.mazes import ROOM, room
 from tfsm.errors import TfsmError
-from tfsm_domains.hard_maze.breadcrumb import breadcrumbs
+from tfsm_domains.hard_maze.breadcrumb import compute_path_lengths
 from tfsm_domains.hard_maze.maze import Maze, read_maze
 from tfsm_domains.hard_maze.robot import clearance
 
 
 def at(maze: Maze, points: object) -> np.ndarray:
-    found: np.ndarray = breadcrumbs(maze).at(tf.constant(points, tf.float64)).numpy()
+    found: np.ndarray = compute_path_lengths(maze).at(tf.constant(points, tf.float64)).numpy()
     return found
 
 
 def free_points(maze: Maze, count: int, seed: int = 0) -> np.ndarray:
     points = np.random.default_rng(seed).uniform(0, 205, (count, 2))
     room_there = clearance(tf.constant(points), tf.constant(maze.walls, tf.float64)).numpy()
-    field = breadcrumbs(maze)
+    field = compute_path_lengths(maze)
     place = np.round((points - field.origin) / field.spacing).astype(int)
     inside = (place >= 0).all(axis=1) & (place < field.free.shape).all(axis=1)
     keep = inside & (room_there >= maze.radius)
@@ -70,8 +70,8 @@ def test_a_step_changes_the_way_by_no_more_than_the_step() -> None:
 
 
 def test_the_field_is_kept_for_the_same_maze_and_made_anew_for_another() -> None:
-    assert breadcrumbs(room()) is breadcrumbs(room())
-    assert breadcrumbs(room(goal=(70.0, 50.0))) is not breadcrumbs(room())
+    assert compute_path_lengths(room()) is compute_path_lengths(room())
+    assert compute_path_lengths(room(goal=(70.0, 50.0))) is not compute_path_lengths(room())
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_field_is_kept_for_the_same_maze_and_made_anew_for_another() -> None
 )
 def test_a_maze_that_makes_no_sense_is_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(TfsmError, match=message):
-        breadcrumbs(room(**changes))
+        compute_path_lengths(room(**changes))
 
 
 def test_a_smaller_robot_fits_through_a_gap() -> None:

@@ -61,15 +61,15 @@ def test_fitness_is_the_way_that_is_left_and_behavior_where_the_robot_ends(small
     network = Network(small.network())
     genomes = genomes_of(network, 3)
     found = small.evaluate(network, genomes, tf.zeros([3, 2], tf.int32))
-    rolled = small.roll(network, genomes)
+    rolled = small.simulate(network, genomes)
     np.testing.assert_allclose(found.behavior, rolled.end.position, rtol=1e-6)
-    np.testing.assert_allclose(-found.fitness.numpy(), small.way.at(rolled.end.position), rtol=1e-6)
+    np.testing.assert_allclose(-found.fitness.numpy(), small.path_length.at(rolled.end.position), rtol=1e-6)
 
 
 def test_what_is_remembered_was_seen_and_depends_on_the_seed(small: HardMaze) -> None:
     network = Network(small.network())
     genomes = genomes_of(network, 2)
-    seen = small.roll(network, genomes).seen.numpy()
+    seen = small.simulate(network, genomes).seen.numpy()
     assert seen.shape == (2, 7, 11)
     kept = [small.evaluate(network, genomes, tf.constant([[s, 0]] * 2)).experience.numpy() for s in (0, 1)]
     for one in kept:

@@ -7,7 +7,7 @@ import pytest
 from tests.domains.hard_maze.mazes import ROOM_FILE, room
 from tfsm.errors import TfsmError
 from tfsm_domains.hard_maze.domain import HardMaze
-from tfsm_domains.hard_maze.maze import lines_of, read_maze
+from tfsm_domains.hard_maze.maze import locate_lines, read_maze
 
 
 def written(tmp_path: Path, text: str) -> str:
@@ -27,9 +27,9 @@ def test_the_papers_maze_is_the_default() -> None:
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     file = written(tmp_path, ROOM_FILE)
-    assert HardMaze(maze=file).place.goal == (80, 50)
+    assert HardMaze(maze=file).geometry.goal == (80, 50)
     written(tmp_path, ROOM_FILE.replace("[80, 50]", "[80, 60]"))
-    assert HardMaze(maze=file).place.goal == (80, 60)
+    assert HardMaze(maze=file).geometry.goal == (80, 60)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
 
 def test_lines_are_counted_through_strings_and_comments() -> None:
     text = '# a = [\na = "x = [" # [[\nb = """\n[[\n"""\n\nwalls = [ # [\n  [1], [2],\n\n  [3],\n]\nc = 1\n'
-    assert lines_of(text) == {
+    assert locate_lines(text) == {
         ("a",): 2,
         ("b",): 3,
         ("walls",): 7,

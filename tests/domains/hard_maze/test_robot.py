@@ -17,15 +17,17 @@ from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network
 from tfsm_domains.hard_maze.domain import HardMaze
 from tfsm_domains.hard_maze.maze import Maze, read_maze
-from tfsm_domains.hard_maze.robot import begin, roll, sense
+from tfsm_domains.hard_maze.robot import begin, sense, simulate
 
 PAPER = read_maze()
 EDGES = [[0.0, 0.0], [1.0, 1.0], [0.5, 1.0], [1.0, 0.5], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [0.52, 1.0], [0.47, 0.9]]
 
 
 @functools.cache
-def constant_rolls(maze: Maze = PAPER, count: int = 64, hold: int = 3) -> tf.types.experimental.PolymorphicFunction:
-    return tf.function(lambda act: roll(maze, lambda seen: act, count, hold, trail=True), jit_compile=True)
+def constant_simulations(
+    maze: Maze = PAPER, count: int = 64, hold: int = 3
+) -> tf.types.experimental.PolymorphicFunction:
+    return tf.function(lambda act: simulate(maze, lambda seen: act, count, hold, trail=True), jit_compile=True)
 
 
 def reference_trail(outputs: Sequence[float], maze: Maze = PAPER) -> np.ndarray:
@@ -43,7 +45,7 @@ def test_the_first_reading_is_the_known_one() -> None:
 
 def test_constant_actions_lead_where_the_reference_goes() -> None:
     outputs = np.concatenate([EDGES, np.random.default_rng(0).random((64 - len(EDGES), 2))]).astype(np.float32)
-    trails = constant_rolls()(tf.constant(outputs)).trail.numpy()
+    trails = constant_simulations()(tf.constant(outputs)).trail.numpy()
     for trail, own in zip(trails, outputs, strict=True):
         np.testing.assert_allclose(trail, reference_trail([float(o) for o in own]), atol=1e-9)
 
@@ -74,7 +76,7 @@ def test_a_network_steers_as_in_the_reference() -> None:
     rng = np.random.default_rng(1)
     weights = tf.constant(rng.normal(size=(4, 11, 2)))
     steer = tf.function(
-        lambda: roll(
+        lambda: simulate(
             PAPER, lambda s: tf.sigmoid(tf.einsum("bi,bio->bo", tf.cast(s, tf.float64), weights)), 4, 3, trail=True
         ),
         jit_compile=True,
@@ -92,7 +94,7 @@ def test_a_network_steers_as_in_the_reference() -> None:
 
 
 def test_the_network_is_asked_every_third_step_and_its_readings_are_kept() -> None:
-    found = constant_rolls()(tf.fill([64, 2], 0.8))
+    found = constant_simulations()(tf.fill([64, 2], 0.8))
     assert found.seen.shape == (64, 134, 11)
     every_third = sense(PAPER, found.trail[:, 0:400:3, :2], found.trail[:, 0:400:3, 2])
     np.testing.assert_allclose(found.seen, every_third, atol=1e-6)
@@ -101,7 +103,7 @@ def test_the_network_is_asked_every_third_step_and_its_readings_are_kept() -> No
 @pytest.mark.parametrize(("steps", "hold"), [(7, 3), (1, 3), (6, 1), (5, 10)])
 def test_a_roll_out_has_exactly_its_steps(steps: int, hold: int) -> None:
     maze = room(steps=steps)
-    found = roll(maze, lambda seen: tf.fill([2, 2], 1.0), 2, hold, trail=True)
+    found = simulate(maze, lambda seen: tf.fill([2, 2], 1.0), 2, hold, trail=True)
     assert found.trail.shape == (2, steps + 1, 3)
     assert found.seen.shape[1] == -(-steps // hold)
     np.testing.assert_array_equal(found.trail[:, -1, :2], found.end.position)
@@ -110,16 +112,16 @@ def test_a_roll_out_has_exactly_its_steps(steps: int, hold: int) -> None:
 
 def test_a_robot_stops_before_a_wall_but_keeps_its_speed_and_turns() -> None:
     maze = room(steps=200, goal=(20.0, 80.0))
-    end = roll(maze, lambda seen: tf.constant([[0.5, 1.0]] * 2), 2, 3).end
+    end = simulate(maze, lambda seen: tf.constant([[0.5, 1.0]] * 2), 2, 3).end
     assert 100 - 8 - 3 < float(end.position[0, 0]) <= 92
     assert float(end.speed[0]) == 3.0
-    turned = roll(maze, lambda seen: tf.constant([[0.6, 1.0]] * 2), 2, 3).end
+    turned = simulate(maze, lambda seen: tf.constant([[0.6, 1.0]] * 2), 2, 3).end
     np.testing.assert_allclose(turned.turning, 0.6, rtol=1e-6)
 
 
 def test_having_been_there_once_is_enough() -> None:
     maze = room(steps=100)  # drives through the goal's reach and on to the wall
-    found = roll(maze, lambda seen: tf.constant([[0.5, 1.0], [0.5, 0.5]]), 2, 3)
+    found = simulate(maze, lambda seen: tf.constant([[0.5, 1.0], [0.5, 0.5]]), 2, 3)
     assert found.reached.numpy().tolist() == [True, False]
     assert abs(float(found.end.position[0, 0]) - 80) > maze.reach
 
@@ -131,7 +133,7 @@ def test_alone_or_among_many_a_robot_takes_the_same_way_bit_for_bit(how: str) ->
     genomes = Initializer().genomes(network, fold_in(root_seed(0), 0, tf.range(5)))
 
     def rolled(own: tf.Tensor) -> tf.Tensor:
-        return domain.roll(network, own, trail=True).trail
+        return domain.simulate(network, own, trail=True).trail
 
     call = rolled if how == "eager" else tf.function(rolled, jit_compile=how == "xla", reduce_retracing=False)
     together = call(genomes).numpy()

@@ -74,7 +74,7 @@ def test_the_alternative_is_a_stack_of_conv_lstms(maze: type[Maze]) -> None:
 
 
 def moves_of(maze: TopdownMaze) -> list[int]:
-    walk = maze.layout.walk()
+    walk = maze.layout.route()
     return [MOVES.index((b.row - a.row, b.column - a.column)) for a, b in itertools.pairwise(walk)]
 
 
@@ -83,7 +83,7 @@ def actions_of(maze: FirstPersonMaze) -> list[int]:
     pose, touched, actions = begin(maze.layout, 1), {maze.layout.start}, []
     while not touched >= maze.layout.path:
         x, y = pose.position.numpy()[0]
-        ahead = next(square for square in maze.layout.walk() if square not in touched)
+        ahead = next(square for square in maze.layout.route() if square not in touched)
         bearing = math.degrees(math.atan2(ahead.row + 0.5 - y, ahead.column + 0.5 - x))
         off = (bearing - float(pose.heading[0]) + 180) % 360 - 180
         actions.append(FORWARD if abs(off) < maze.options.hold * TURN / 2 else RIGHT if off > 0 else LEFT)
@@ -138,7 +138,7 @@ def test_frames_that_do_not_fill_a_decision_are_cut_off(tmp_path: Path) -> None:
     whole, cut = (FirstPersonMaze(maze=str(tmp_path / "maze.txt"), frames=frames) for frames in (20, 18))
     assert cut.decisions == whole.decisions == 5
     network: Any = Scripted([FORWARD] * 5, steps=5, idle=NONE)
-    walks = [maze.walk(network, network.genomes, trail=True) for maze in (whole, cut)]
+    walks = [maze.simulate(network, network.genomes, trail=True) for maze in (whole, cut)]
     assert [walk.trail.shape[1] for walk in walks] == [21, 19]
     np.testing.assert_array_equal(walks[0].trail[:, :19], walks[1].trail)
     np.testing.assert_array_equal(walks[1].trail[0, -1, :2], walks[1].end[0])

@@ -27,7 +27,7 @@ def write(tmp_path: Path, text: str) -> str:
 
 def test_the_default_maze_has_the_papers_properties() -> None:
     layout = read_layout(None, 40)
-    walk = layout.walk()
+    walk = layout.route()
     assert (layout.height, layout.width) == (11, 11)
     assert len(layout.squares()) == 65
     assert len(layout.path) == 33
@@ -42,13 +42,13 @@ def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
     assert layout.start == Square(1, 1)
     assert layout.end == Square(3, 1)
     assert len(layout.path) == 7
-    assert len(layout.walk()) == 7
+    assert len(layout.route()) == 7
     assert layout.neighbours(Square(1, 1)) == [Square(1, 2), Square(2, 1)]
 
 
 def test_a_path_with_a_branch_is_walked_to_all_its_ends(tmp_path: Path) -> None:
     layout = read_layout(write(tmp_path, "#####\n#S+E#\n##+##\n##+##\n#####\n"))
-    walk = layout.walk()
+    walk = layout.route()
     assert set(walk) == layout.path
     assert len(walk) - 1 == 5  # to the end, back to the branch and down
 

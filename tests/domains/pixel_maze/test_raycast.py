@@ -215,7 +215,7 @@ def test_whoever_knows_the_path_touches_all_of_it_in_time() -> None:
     for number in range(frames):
         x, y = pose.position.numpy()[0]
         touched.add(Square(int(y), int(x)))
-        ahead = [square for square in LAYOUT.walk() if square not in touched]
+        ahead = [square for square in LAYOUT.route() if square not in touched]
         if not ahead:
             break
         if number % hold == 0:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tfsm_domains.pixel_maze.layout import Square, read_layout
-from tfsm_domains.pixel_maze.topdown import BLOCK, MOVES, Ground, ground_of
+from tfsm_domains.pixel_maze.topdown import BLOCK, MOVES, Grid, build_grid
 
 LAYOUT = read_layout(None)
-GROUND = ground_of(LAYOUT)
+GROUND = build_grid(LAYOUT)
 STEPS = 40
 
 
@@ -41,7 +41,7 @@ def test_moves_go_to_free_squares_and_nowhere_else() -> None:
             assert GROUND.squares[GROUND.after[i, action]] == (wanted if LAYOUT.free(wanted) else square)
 
 
-def most_touched(ground: Ground, *, with_last_action: bool, least: int = 0) -> int:
+def most_touched(grid: Grid, *, with_last_action: bool, least: int = 0) -> int:
     """Return the most path squares that any policy touches which knows the view, and perhaps its last action, alone.
 
     Every policy is tried: one is made up as it goes, by all actions at each view that it meets for the first time.
@@ -53,23 +53,23 @@ def most_touched(ground: Ground, *, with_last_action: bool, least: int = 0) -> i
         nonlocal best
         met = {(here, last)}
         while steps < STEPS:
-            key = (int(ground.view[here]), last if with_last_action else -1)
+            key = (int(grid.view[here]), last if with_last_action else -1)
             if key not in policy:
                 # Whoever cannot touch more than the best any more is not worth following.
-                if min(STEPS - steps + len(touched), ground.goals) > best:
+                if min(STEPS - steps + len(touched), grid.goals) > best:
                     for action in range(4):  # to do nothing is to see the same for ever
                         walk(here, last, steps, touched, {**policy, key: action})
                 return
             last = policy[key]
-            here, steps = int(ground.after[here, last]), steps + 1
-            if ground.on_path[here]:
+            here, steps = int(grid.after[here, last]), steps + 1
+            if grid.on_path[here]:
                 touched = touched | {here}
             best = max(best, len(touched))
             if (here, last) in met:
                 return  # it goes round in circles
             met.add((here, last))
 
-    walk(ground.start, 4, 0, frozenset({ground.start}), {})
+    walk(grid.start, 4, 0, frozenset({grid.start}), {})
     return best
 
 
@@ -78,7 +78,7 @@ def test_no_policy_without_memory_solves_the_maze() -> None:
 
 
 def test_nor_the_short_one() -> None:
-    short = ground_of(read_layout("short", STEPS))
+    short = build_grid(read_layout("short", STEPS))
     assert short.goals == 19
     assert most_touched(short, with_last_action=False) == 12
 
@@ -89,7 +89,7 @@ def test_memory_of_the_last_action_is_not_enough() -> None:
 
 
 def test_whoever_knows_the_path_walks_it_in_time() -> None:
-    walk = LAYOUT.walk()
+    walk = LAYOUT.route()
     here, touched = GROUND.start, {GROUND.start}
     for a, b in itertools.pairwise(walk):
         here = int(GROUND.after[here, MOVES.index((b.row - a.row, b.column - a.column))])

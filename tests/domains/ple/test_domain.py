@@ -15,10 +15,10 @@ from tests.domains.ple.double.games.catcher import FALL
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
 from tfsm.plugins.registry import Entry
-from tfsm.rollouts import Memory, spread
+from tfsm.rollouts import ExperienceReservoir, pick_evenly
 from tfsm.testing.suite import PartUnderTest, checks_for
-from tfsm_domains.ple.domain import NOTHING, Ple, States
-from tfsm_domains.ple.games import Play, load_arcade, stage
+from tfsm_domains.ple.domain import PADDING, Ple, StateEncoder
+from tfsm_domains.ple.games import GameInstance, game_display, load_game
 
 QUICK: dict[str, Any] = {"frames": 120, "remembered": 6}
 
@@ -167,40 +167,40 @@ def test_evolution_finds_a_better_player() -> None:
     assert after > chance + 2.0
 
 
-def states(first: Any, slots: int = 3, scale: float = 1.0) -> States:
-    return States("Game", first, slots=slots, scale=scale)
+def states(first: Any, slots: int = 3, scale: float = 1.0) -> StateEncoder:
+    return StateEncoder("Game", first, slots=slots, scale=scale)
 
 
 def test_a_state_is_read_in_the_order_of_its_names_whatever_order_they_come_in() -> None:
-    observer = states({"b": 2, "a": 1.5, "c": {"y": True, "x": np.float64(4)}}, scale=0.5)
+    encoder = states({"b": 2, "a": 1.5, "c": {"y": True, "x": np.float64(4)}}, scale=0.5)
     expected = np.array([0.75, 1.0, 2.0, 0.5], np.float32)
-    np.testing.assert_array_equal(observer.row({"b": 2, "a": 1.5, "c": {"y": True, "x": 4}}), expected)
-    np.testing.assert_array_equal(observer.row({"c": {"x": 4, "y": 1}, "a": 1.5, "b": 2}), expected)
-    assert observer.blank.shape == expected.shape
+    np.testing.assert_array_equal(encoder.row({"b": 2, "a": 1.5, "c": {"y": True, "x": 4}}), expected)
+    np.testing.assert_array_equal(encoder.row({"c": {"x": 4, "y": 1}, "a": 1.5, "b": 2}), expected)
+    assert encoder.template.shape == expected.shape
 
 
 def test_a_list_that_grows_or_shrinks_keeps_its_place() -> None:
-    observer = states({"body": [1.0], "head": 9.0, "pairs": []})
-    none = NOTHING
+    encoder = states({"body": [1.0], "head": 9.0, "pairs": []})
+    none = PADDING
     for state, row in (
         ({"body": [1.0], "head": 9.0, "pairs": [[1, 2]]}, [1, none, none, 9, 1, 2, none]),
         ({"body": [1, 2, 3, 4, 5], "head": 8.0, "pairs": [[1, 2], [3, 4]]}, [1, 2, 3, 8, 1, 2, 3]),
         ({"body": [], "head": 7.0, "pairs": []}, [none, none, none, 7, none, none, none]),
     ):
-        np.testing.assert_array_equal(observer.row(state), np.array(row, np.float32))
+        np.testing.assert_array_equal(encoder.row(state), np.array(row, np.float32))
 
 
 def test_what_starts_longer_or_has_a_fixed_length_keeps_all_of_it() -> None:
-    assert states({"list": [1.0] * 5}).blank.shape == (5,)
-    assert states({"array": np.zeros([2, 2]), "tuple": (1, 2)}).blank.shape == (6,)
+    assert states({"list": [1.0] * 5}).template.shape == (5,)
+    assert states({"array": np.zeros([2, 2]), "tuple": (1, 2)}).template.shape == (6,)
 
 
 @pytest.mark.parametrize(
     ("first", "then", "why"),
     [
         (None, None, "has no state"),
-        ({"a": "word"}, None, "no number"),
-        ({"a": [[1], [2, 3]]}, None, "no number"),
+        ({"a": "word"}, None, "not a number"),
+        ({"a": [[1], [2, 3]]}, None, "not a number"),
         ({"a": 1}, {"a": 1, "b": 2}, "names change"),
     ],
 )
@@ -224,12 +224,12 @@ def test_a_snake_that_grows_has_a_state_of_fixed_length() -> None:
 
 @pytest.mark.usefixtures("double")
 def test_the_screen_is_seen_upright_and_in_grey() -> None:
-    arcade = load_arcade("Catcher")
-    with stage(arcade):
-        play = Play(arcade)
+    game = load_game("Catcher")
+    with game_display(game):
+        play = GameInstance(game)
         play.start([5])
         play.act(None, 10)
-        state, picture, grey = play.state(), play.picture(), play.grey(24)
+        state, picture, grey = play.state(), play.screenshot(), play.grayscale(24)
     assert picture[state["fruit_y"], state["fruit_x"]].tolist() == [255, 120, 120]
     assert grey[state["fruit_y"], state["fruit_x"]] == round(0.21 * 255 + 0.72 * 120 + 0.07 * 120)
     assert grey[22, state["player_x"]] == 255
@@ -240,12 +240,12 @@ def test_the_screen_is_seen_upright_and_in_grey() -> None:
 @pytest.mark.parametrize("count", [1, 4, 7])
 @pytest.mark.parametrize("seen", [1, 3, 4, 8, 100, 1000])
 def test_what_is_remembered_is_spread_over_all_that_was_seen(count: int, seen: int) -> None:
-    memory: Memory[int] = Memory(count)
+    memory: ExperienceReservoir[int] = ExperienceReservoir(count)
     for i in range(seen):
-        if memory.passes():
-            memory.keep(i)
-    assert len(memory.kept) < 2 * count
-    kept = np.array(spread(memory.kept, count))
+        if memory.offer():
+            memory.add(i)
+    assert len(memory.items) < 2 * count
+    kept = np.array(pick_evenly(memory.items, count))
     assert kept.shape == (count,)
     assert (np.diff(kept) >= 0).all()
     assert kept[0] == 0

@@ -17,21 +17,21 @@ from tfsm.errors import TfsmError
 from tfsm.interfaces import Domain, SupportsFilm
 from tfsm.models.network import Network
 from tfsm.plugins.registry import Registry
-from tfsm_domains.ple import games as mending
+from tfsm_domains.ple import games as games
 from tfsm_domains.ple import tfsm_register_domains
 from tfsm_domains.ple.domain import Ple
 from tfsm_domains.ple.games import (
     RATE,
-    Arcade,
-    Numbers,
-    Play,
-    games_in,
-    load_arcade,
-    mended,
-    mends,
+    GameInstance,
+    LegacyRandomState,
+    LoadedGame,
+    apply_patches,
+    find_games,
+    find_patches,
+    game_display,
+    load_game,
     missing_aliases,
     refuses_arrays,
-    stage,
 )
 
 
@@ -84,7 +84,7 @@ def test_a_ple_that_cannot_be_used_is_one_message(
 ) -> None:
     package(tmp_path, monkeypatch, **files)
     with pytest.raises(TfsmError, match=message):
-        load_arcade("Catcher")
+        load_game("Catcher")
 
 
 @pytest.mark.usefixtures("nothing")
@@ -93,7 +93,7 @@ def test_what_ple_prints_when_it_is_imported_is_not_said(
 ) -> None:
     games = "print('no doom')\nfrom ple.games.base.pygamewrapper import PyGameWrapper\nclass Own(PyGameWrapper): pass\n"
     package(tmp_path, monkeypatch, **{"__init__": "class PLE: pass", "games/__init__": games})
-    assert load_arcade("Own").name == "Own"
+    assert load_game("Own").name == "Own"
     assert capsys.readouterr() == ("", "")
 
 
@@ -117,14 +117,14 @@ def test_a_game_for_an_older_numpy_and_pygame_is_played_and_nothing_of_it_stays(
 
 
 @pytest.mark.usefixtures("double")
-def test_without_the_mends_the_double_fails_as_the_real_game_does() -> None:
+def test_without_the_patches_the_double_fails_as_the_real_game_does() -> None:
     assert "int" in missing_aliases()
     assert refuses_arrays(pygame)
     maze = importlib.import_module("ple.games.raycastmaze").RaycastMaze()
     maze.rng, maze.screen = np.random.RandomState(0), pygame.Surface((16, 12))
     with pytest.raises(AttributeError, match="int"):
         maze.init()
-    with mended(mends([importlib.import_module("ple.games.raycastmaze")], pygame)):
+    with apply_patches(find_patches([importlib.import_module("ple.games.raycastmaze")], pygame)):
         maze.init()
     maze.pressed = list
     with pytest.raises(TypeError, match="start_pos"):
@@ -135,15 +135,15 @@ def test_names_are_put_back_when_a_game_fails() -> None:
     module = ModuleType("game")
     module.__dict__.update(numpy=np, pg=pygame, draw=pygame.draw, line=pygame.draw.line, other=importlib)
     before = dict(vars(module))
-    found = mends([module], pygame)
-    assert {mend.name for mend in found} == {"numpy", "pg", "draw", "line"}
-    with mended(found):
+    found = find_patches([module], pygame)
+    assert {patch.name for patch in found} == {"numpy", "pg", "draw", "line"}
+    with apply_patches(found):
         assert module.numpy.int is int
         assert module.numpy.float32 is np.float32
         assert module.pg.draw.line is module.draw.line is module.line
         assert module.pg.draw.rect is pygame.draw.rect
     assert vars(module) == before
-    with pytest.raises(ZeroDivisionError), mended(found):
+    with pytest.raises(ZeroDivisionError), apply_patches(found):
         module.numpy.int(1 / 0)
     assert vars(module) == before
 
@@ -151,16 +151,16 @@ def test_names_are_put_back_when_a_game_fails() -> None:
 def test_where_the_libraries_do_as_expected_there_is_nothing_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("game")
     module.__dict__.update(np=np, pygame=pygame)
-    monkeypatch.setattr(mending, "ALIASES", {"float32": float})
-    monkeypatch.setattr(mending, "refuses_arrays", lambda pygame: False)
-    assert mends([module], pygame) == ()
+    monkeypatch.setattr(games, "ALIASES", {"float32": float})
+    monkeypatch.setattr(games, "refuses_arrays", lambda pygame: False)
+    assert find_patches([module], pygame) == ()
 
 
 def test_a_line_between_arrays_is_the_line_between_their_numbers() -> None:
     module: Any = ModuleType("game")
     module.pygame = pygame
     pictures = [pygame.Surface((8, 8)) for _ in range(2)]
-    with mended(mends([module], pygame)):
+    with apply_patches(find_patches([module], pygame)):
         module.pygame.draw.line(pictures[0], (9, 9, 9), (np.int64(1), np.array([2])), (np.array([6]), 5), 1)
     pygame.draw.line(pictures[1], (9, 9, 9), (1, 2), (6, 5), 1)
     mine, theirs = (pygame.surfarray.array3d(picture) for picture in pictures)
@@ -176,18 +176,18 @@ def presses(actions: list[Any], count: int = 60) -> list[Any]:
     return [actions[i] for i in np.random.default_rng(1).integers(len(actions), size=count)]
 
 
-def trace(play: Play) -> Trace:
+def trace(play: GameInstance) -> Trace:
     seen = []
     for action in presses(play.actions):
         play.act(action, 1)
-        seen.append((play.score, play.over, play.picture().tobytes()))
+        seen.append((play.score, play.over, play.screenshot().tobytes()))
     return seen
 
 
-def anew(arcade: Arcade) -> Trace:
+def play_fresh(loaded: LoadedGame) -> Trace:
     """Play a game that was never played before, by ple alone."""
-    game = arcade.game()
-    environment = arcade.environment(game, fps=game.allowed_fps or RATE, rng=Numbers(SEED))
+    game = loaded.game_class()
+    environment = loaded.ple_class(game, fps=game.allowed_fps or RATE, rng=LegacyRandomState(SEED))
     environment.reset_game()
     seen = []
     for action in presses(environment.getActionSet()):
@@ -199,13 +199,13 @@ def anew(arcade: Arcade) -> Trace:
 
 @pytest.mark.usefixtures("ple")
 def test_every_game_goes_again_as_one_never_played_goes() -> None:
-    names = sorted(games_in(importlib.import_module("ple.games")))
+    names = sorted(find_games(importlib.import_module("ple.games")))
     assert {"Catcher", "FlappyBird", "RaycastMaze", "Snake"} <= set(names)
     for name in names:
-        arcade = load_arcade(name)
-        with stage(arcade):
-            expected = anew(arcade)
-            play = Play(arcade)
+        game = load_game(name)
+        with game_display(game):
+            expected = play_fresh(game)
+            play = GameInstance(game)
             play.start([9])
             other = trace(play)
             play.start(SEED)
@@ -215,23 +215,23 @@ def test_every_game_goes_again_as_one_never_played_goes() -> None:
 
 @pytest.mark.usefixtures("ple")
 def test_games_that_take_turns_do_not_disturb_each_other() -> None:
-    arcade = load_arcade("Catcher")
-    with stage(arcade):
-        expected = anew(arcade)
-        one, other = Play(arcade), Play(arcade)
+    game = load_game("Catcher")
+    with game_display(game):
+        expected = play_fresh(game)
+        one, other = GameInstance(game), GameInstance(game)
         one.start(SEED)
         other.start([7])
         for action, (score, over, picture) in zip(presses(one.actions), expected, strict=True):
             one.act(action, 1)
             other.act(other.actions[0], 1)
-            assert (one.score, one.over, one.picture().tobytes()) == (score, over, picture)
+            assert (one.score, one.over, one.screenshot().tobytes()) == (score, over, picture)
 
 
 @pytest.mark.usefixtures("double")
 def test_a_key_is_held_until_the_game_is_over() -> None:
-    arcade = load_arcade("Catcher")
-    with stage(arcade):
-        play = Play(arcade)
+    game = load_game("Catcher")
+    with game_display(game):
+        play = GameInstance(game)
         play.start(SEED)
         place = play.state()["player_x"]
         play.act(play.actions[1], 4)
@@ -243,7 +243,7 @@ def test_a_key_is_held_until_the_game_is_over() -> None:
 
 
 def test_whole_numbers_are_drawn_as_numpy_drew_them() -> None:
-    numbers, known = Numbers(5), np.random.RandomState(5)
+    numbers, known = LegacyRandomState(5), np.random.RandomState(5)
     with pytest.warns(DeprecationWarning, match="deprecated"):
         expected = [known.random_integers(2, 9), known.random_integers(4), *known.random_integers(0, 5, 3)]
     assert [numbers.random_integers(2, 9), numbers.random_integers(4), *numbers.random_integers(0, 5, 3)] == expected
@@ -255,9 +255,9 @@ def test_nothing_is_shown_and_the_environment_is_as_before(monkeypatch: pytest.M
     monkeypatch.setenv("SDL_VIDEODRIVER", "x11")
     monkeypatch.delenv("SDL_AUDIODRIVER", raising=False)
     before = dict(os.environ)
-    arcade = load_arcade("Catcher")
-    with stage(arcade, leave=True):
+    game = load_game("Catcher")
+    with game_display(game, leave=True):
         assert pygame.display.get_driver() == "dummy"
-        Play(arcade).start(SEED)
+        GameInstance(game).start(SEED)
     assert dict(os.environ) == before
     assert not pygame.display.get_init(), "a window that is opened now is one to be seen"
