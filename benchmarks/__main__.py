@@ -56,7 +56,7 @@ def main() -> None:
     from benchmarks.markdown import page
     from benchmarks.measure import Effort
     from benchmarks.results import Table, show, write
-    from tfsm.utils.tf_startup import import_quietly
+    from tfsm.utils.tf_startup import import_tensorflow
 
     asked.out.mkdir(parents=True, exist_ok=True)
     path = asked.out / "benchmarks.json"
@@ -66,7 +66,7 @@ def main() -> None:
     meta["seconds"] = {}
     meta["load_average_after"] = {}
     console.print(f"{meta['processor']}, one core of {meta['cores_in_machine']}; load average {meta['load_average']}\n")
-    import_quietly()
+    import_tensorflow()
     logging.getLogger("tensorflow").setLevel(logging.ERROR)  # many functions are made here, which it warns of
     results: dict[str, list[Table]] = {}
     for part in asked.only:

@@ -17,7 +17,7 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
-from tfsm.utils.tf_startup import import_quietly
+from tfsm.utils.tf_startup import import_tensorflow
 
 CASES: dict[str, dict[str, Any]] = {
     "parity, 20 runs": {"domain": "parity", "mutation": "sm-g-sum", "runs": 20},
@@ -42,7 +42,7 @@ class Turns:
         self.marks: list[tuple[float, float, float, int]] = []
         """Of each checkpoint: when it was begun, how long it took, seconds to the next one, and its bytes."""
 
-    def progress(self, progress: Any) -> None:
+    def on_progress(self, progress: Any) -> None:
         """Note how far it is."""
         if progress.phase == "evolving":
             self.seen.append((time.perf_counter(), progress.evaluations))
@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("--case", choices=CASES, action="append", help="only this one; may be repeated")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    import_quietly()
+    import_tensorflow()
     found = {}
     for name, case in CASES.items():
         if given.case and name not in given.case:

@@ -10,14 +10,14 @@ from benchmarks.measure import clock
 from benchmarks.results import Table
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.lockstep_loop import LockstepLoop
-from tfsm.evolution.observers import Silent
+from tfsm.interfaces import Observer
 
 INTERVALS = 3
 STEPS = 64
 NOTE = "Between two calls of the loop the bare engine has its turn. Counted from the first interval, without compiling."
 
 
-class Turns(Silent):
+class Turns(Observer):
     """Lets the loop and the bare engine take turns, and counts the evaluations and seconds of each.
 
     Args:
@@ -30,9 +30,9 @@ class Turns(Silent):
         self._intervals = 0
         self.spent = {"loop": [0.0, 0.0], "engine": [0.0, 0.0]}
 
-    def interval(self, metrics: list[dict[str, Any]]) -> None:
-        """Count an interval, after the first of which everything is compiled."""
-        self._intervals += 1
+    def on_interval(self, interval: Any) -> None:
+        """Count an interval of all runs, after the first of which everything is compiled."""
+        self._intervals += interval.run == 0
 
     def enough(self) -> bool:
         """Say whether the loop may stop; asked between two of its calls."""

@@ -24,9 +24,9 @@ def main() -> None:
     from benchmarks.arithmetic import rate
     from benchmarks.measure import Effort, interleave, needed
     from benchmarks.results import Table, show, text
-    from tfsm.utils.tf_startup import import_quietly
+    from tfsm.utils.tf_startup import import_tensorflow
 
-    import_quietly()
+    import_tensorflow()
     from tfsm_domains.pixel_maze.first_person import FirstPersonMaze
     from tfsm_domains.pixel_maze.topdown import TopdownMaze
 

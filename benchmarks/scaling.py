@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sleeping import Sleeping
-from tfsm.parallel.pool import environment
-from tfsm.utils.tf_startup import import_quietly
+from tfsm.parallel.pool import worker_environment
+from tfsm.utils.tf_startup import import_tensorflow
 
 
 class Rate:
@@ -28,7 +28,7 @@ class Rate:
     def __init__(self) -> None:
         self.seen: list[tuple[float, float, int]] = []
 
-    def progress(self, progress: Any) -> None:
+    def on_progress(self, progress: Any) -> None:
         """Note how far it is."""
         if progress.phase == "evolving":
             self.seen.append((time.perf_counter(), time.process_time(), progress.evaluations))
@@ -171,7 +171,7 @@ def _prepared(domain: Any, mutation: str, flags: dict[str, Any]) -> tuple[Any, A
 def _with_one_thread(part: str, *flags: str) -> Any:
     """Measure something in a process of its own: threads are counted when TensorFlow is imported."""
     command = [sys.executable, "-m", "benchmarks.scaling", "--here", part, *flags]
-    done = subprocess.run(command, env=environment(1, threads=1), stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, env=worker_environment(1, threads=1), stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -183,7 +183,7 @@ def main() -> None:
     parser.add_argument("--part", action="append", help="only this one, the others as they are in --out")
     parser.add_argument("--here", help="only this one, printed")
     given = parser.parse_args()
-    import_quietly()
+    import_tensorflow()
     if given.here:
         print(json.dumps(groups(given.quick) if given.here == "groups" else first_person()))
         return

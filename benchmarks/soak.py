@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tfsm.utils.tf_startup import import_quietly
+from tfsm.utils.tf_startup import import_tensorflow
 
 PERIOD = 0.5
 
@@ -32,7 +32,7 @@ class Watch:
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
 
-    def progress(self, progress: Any) -> None:
+    def on_progress(self, progress: Any) -> None:
         """Note how far it is."""
         self.evaluations = progress.evaluations
 
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=1_000_000)
     parser.add_argument("--out", type=Path, default=Path("results/scaling/soak"))
     given = parser.parse_args()
-    import_quietly()
+    import_tensorflow()
     from tfsm import evolve
 
     watch = Watch()

@@ -2,7 +2,7 @@
 
     python examples/mlflow_observer.py
 
-evolves two small runs and hands over the observer itself. To have it by name, put this file into a package of yours:
+evolves two small runs with the observer object itself. To use it by name, put this file into a package of your own:
 
     [project.entry-points.tfsm]
     mlflow = "mlflow_observer"
@@ -11,7 +11,7 @@ and then
 
     tfsm run parity --mutation sm-g-sum --runs 20 --observer mlflow --set mlflow.experiment=parity
 
-Needs mlflow (`pip install mlflow`), which tfsm itself does not. See docs/plugins.md for what an observer hears.
+Needs mlflow (`pip install mlflow`), which tfsm itself does not. See docs/plugins.md for the events of an observer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import tfsm
 from tfsm.plugins.registry import Registry
 
 if TYPE_CHECKING:
-    from tfsm.evolution.observers import Experiment, RunResult, Status
+    from tfsm.evolution.observers import ExperimentInfo, Interval, RunResult, Status
 
 STATUS = {"finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
 
@@ -50,54 +50,51 @@ def tfsm_register_observers(registry: Registry) -> None:
     )
 
 
-class MlflowObserver:
+class MlflowObserver(tfsm.Observer):
     """Logs settings as parameters, metrics against evaluations, and the champion as an artifact.
 
-    A new one is made for each experiment, so that it may remember what it needs.
+    A new object is created for each experiment, so it may keep state.
     """
 
     def __init__(self, **options: Any) -> None:
         self.options = MlflowOptions(**options)
         self._ids: dict[int, str] = {}
 
-    def started(self, experiment: Experiment) -> None:
+    def on_experiment_start(self, experiment: ExperimentInfo) -> None:
         """Find the MLflow experiment."""
-        import mlflow  # here, so that listing observers stays quick
+        import mlflow  # imported here to keep listing observers quick
 
         self._client = mlflow.MlflowClient()
         self._number = mlflow.set_experiment(self.options.experiment).experiment_id
         self._experiment = experiment
 
-    def interval(self, metrics: list[dict[str, Any]]) -> None:
-        """Log the numbers of each run; those by layer, and what is not known, are left out."""
+    def on_interval(self, interval: Interval) -> None:
+        """Log the run's numbers, without those per layer and those that are unknown."""
         from mlflow.entities import Metric
 
         now = int(1000 * time.time())
-        for line in metrics:
-            low, _, median, _, high = line["divergence_quantiles"]
-            values = {**line, "divergence_min": low, "divergence_median": median, "divergence_max": high}
-            numbers = {name: value for name, value in values.items() if isinstance(value, float)}
-            logged = [Metric(name, value, now, line["evaluations"]) for name, value in numbers.items()]
-            self._client.log_batch(self._id(line["run"]), metrics=logged)
+        low, _, median, _, high = interval.metrics["divergence_quantiles"]
+        values = {**interval.metrics, "divergence_min": low, "divergence_median": median, "divergence_max": high}
+        numbers = {name: value for name, value in values.items() if isinstance(value, float)}
+        logged = [Metric(name, value, now, interval.evaluations) for name, value in numbers.items()]
+        self._client.log_batch(self._id(interval.run), metrics=logged)
 
-    def solved(self, run: int, evaluations: int) -> None:
-        """Mark the run, so that solved ones can be searched for."""
-        self._client.set_tag(self._id(run), "solved_after", str(evaluations))
-
-    def finished(self, result: RunResult) -> None:
-        """Hand over the champion, which is in the run directory by now."""
+    def on_run_end(self, result: RunResult) -> None:
+        """Tag a solved run, and log the champion, which is in the run directory by now."""
+        if result.solved:
+            self._client.set_tag(self._id(result.run), "solved_after", str(result.evaluations))
         directory = self._experiment.directory
         if self.options.champions and directory is not None:
             champion = directory / "champions" / f"run-{result.run:03d}.keras"
             self._client.log_artifact(self._id(result.run), str(champion))
 
-    def ended(self, status: Status) -> None:
+    def on_experiment_end(self, status: Status) -> None:
         """Close all runs."""
         for number in self._ids.values():
             self._client.set_terminated(number, STATUS[status])
 
     def _id(self, run: int) -> str:
-        """Return MLflow's name for a run, which is made when it is first heard of."""
+        """Return MLflow's id of a run, which is created on first use."""
         if run not in self._ids:
             settings = self._experiment.settings
             name = f"{settings['domain']}-{settings['mutation']}-{run:03d}"

@@ -14,7 +14,7 @@ from tfsm.plugins.hookspecs import hookimpl
 if TYPE_CHECKING:
     from tfsm import functional
     from tfsm.api import divergence, evolve, mutate, sensitivity
-    from tfsm.interfaces import Child, Choice, Evaluation
+    from tfsm.interfaces import Child, Choice, Evaluation, Observer
     from tfsm.models.genome import flatten, unflatten
     from tfsm.models.loading import load_model
 
@@ -22,6 +22,7 @@ __all__ = [
     "Child",
     "Choice",
     "Evaluation",
+    "Observer",
     "TfsmError",
     "__version__",
     "divergence",
@@ -41,7 +42,7 @@ _LAZY = {
     **dict.fromkeys(
         ("divergence", "evolve", "flatten", "load_model", "mutate", "sensitivity", "unflatten"), "tfsm.api"
     ),
-    **dict.fromkeys(("Child", "Choice", "Evaluation"), "tfsm.interfaces"),
+    **dict.fromkeys(("Child", "Choice", "Evaluation", "Observer"), "tfsm.interfaces"),
 }
 _MODULES = ("functional",)
 

@@ -17,12 +17,12 @@ from tfsm.interfaces import Domain, Mutation, Selection
 from tfsm.models.genome import flatten, unflatten
 from tfsm.models.loading import load_model
 from tfsm.models.network import Network, build_network
-from tfsm.parallel.pool import where
+from tfsm.parallel.pool import choose_backend
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import Kind
 from tfsm.runs.records import RECORD
 from tfsm.runs.result import Result
-from tfsm.runs.resume import check_same
+from tfsm.runs.resume import check_same_experiment
 from tfsm.runs.runner import run_experiment
 from tfsm.settings import resolve
 
@@ -205,7 +205,7 @@ def evolve(
     folder = Path(out) if out is not None else None
     going_on = resume and folder is not None and (folder / RECORD).is_file()
     if going_on and folder is not None:
-        check_same(folder, resolved.settings)
+        check_same_experiment(folder, resolved.settings)
     return run_experiment(
         plugins,
         resolved,
@@ -215,5 +215,5 @@ def evolve(
         resume=going_on,
         observers=[observer for observer in observers if not isinstance(observer, str)],
         notify=lambda message: warnings.warn(message, stacklevel=2),
-        where=where(backend, workers, address, grain),
+        backend=choose_backend(backend, workers, address, grain),
     )

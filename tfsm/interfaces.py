@@ -1,4 +1,4 @@
-"""The contracts between the engine and its parts: what an operator, a domain and a selection scheme are.
+"""The contracts between the engine and its parts: operators, domains, selection schemes and observers.
 
 Importing this module imports no TensorFlow. `B` is the number of genomes at once, `P` the number of weights,
 `I` the number of experiences, `N` the size of a population.
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import keras
     import numpy as np
 
+    from tfsm.evolution.observers import CheckpointInfo, ExperimentInfo, Interval, Progress, RunResult, Status
     from tfsm.models.network import Network
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Init",
     "Mutation",
     "Nest",
+    "Observer",
     "Population",
     "Selection",
     "SelectionContext",
@@ -300,3 +302,33 @@ class StatefulSelection(Protocol):
     def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
         """Let a child in or not, and remember what is worth it."""
         ...
+
+
+class Observer:
+    """Receives the events of an experiment. Subclass it and override the methods you need; the others do nothing.
+
+    Runs evolve side by side, so their events interleave; `run` counts from 0. Do not modify what you receive: all
+    observers get the same objects. The loop waits for each method to return. An observer that raises is reported once
+    and receives nothing more; the run continues.
+    """
+
+    def on_experiment_start(self, experiment: ExperimentInfo) -> None:
+        """Called once, before the first evaluation."""
+
+    def on_progress(self, progress: Progress) -> None:
+        """Called a few times per second with the state of all runs together."""
+
+    def on_run_start(self, run: int) -> None:
+        """Called before a run is started or resumed."""
+
+    def on_interval(self, interval: Interval) -> None:
+        """Called for each run at the end of a logging interval, and of the run."""
+
+    def on_checkpoint(self, checkpoint: CheckpointInfo) -> None:
+        """Called after a checkpoint was written."""
+
+    def on_run_end(self, result: RunResult) -> None:
+        """Called when a run has ended, with its champion already in the run directory."""
+
+    def on_experiment_end(self, status: Status) -> None:
+        """Called last, when the run directory is complete."""

@@ -312,7 +312,7 @@ LINES = {
 EARS = """
 class Ears:
     "Hears of the end."
-    def ended(self, status): pass
+    def on_experiment_end(self, status): pass
 
 class Deaf:
     "Hears nothing."
@@ -336,7 +336,7 @@ def test_a_failed_check_is_exit_code_1_with_what_to_do(ended: dict[str, Ended]) 
     assert "ok loads and registers parts" in lines
     assert any(line.startswith("failed declares the interface version") for line in lines)
     assert any(
-        line.startswith("failed can be built Deaf hears nothing -> give it one of the methods") for line in lines
+        line.startswith("failed can be built Deaf is not an observer -> subclass tfsm.Observer") for line in lines
     )
     assert lines[-1].startswith("3 of ")
     assert found.err == ""

@@ -206,12 +206,12 @@ class Watcher:
     file: str
     after: int = 0
 
-    def ended(self, status):
+    def on_experiment_end(self, status):
         with open(self.file, "a") as file:
             print(status, file=file)
 
-    def interval(self, metrics):
-        if metrics[0]["evaluations"] > self.after > 0:
+    def on_interval(self, interval):
+        if interval.evaluations > self.after > 0:
             raise RuntimeError("the disk of\\nthe log is full")
 
 @hookimpl
@@ -245,8 +245,8 @@ def test_an_observer_of_a_third_party_is_told_by_name_and_set_by_name(tmp_path: 
     )
     assert done.returncode == 0
     reason = "RuntimeError: the disk of"
-    assert done.stderr == f"the observer 'watcher' failed and is told nothing more: {reason}\n"
-    assert not (tmp_path / "by-hand").exists(), "it is told nothing more"
+    assert done.stderr == f"observer 'watcher' failed and is disabled: {reason}\n"
+    assert not (tmp_path / "by-hand").exists(), "it is disabled"
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert (record["status"], record["settings"]["observers"]) == ("finished", ["watcher"])
     assert record["settings"]["observer_options"] == {"watcher": {"file": "by-hand", "after": 10}}

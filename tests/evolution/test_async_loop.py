@@ -323,7 +323,8 @@ def test_children_of_a_run_that_has_ended_are_dropped() -> None:
     first, *others = (nursery.make(order) for order in steady.ask(4) if order.run == 0)
     solved = ChildResult(0, first.number, first.genome, (first.found[0], np.bool_(True), *first.found[2:]))
     steady.tell(solved, *others)
-    assert heard.events[-2:] == ["solved 0 at 5", "finished 0 at 5"]
+    assert heard.events[-1] == "end of 0 at 5"
+    assert heard.results[-1].solved
     before = engine.state.genomes.numpy()
     steady.tell(*others)
     np.testing.assert_array_equal(engine.state.genomes.numpy(), before)
@@ -342,7 +343,7 @@ def test_an_interruption_ends_everything_and_can_be_replayed(engine: Engine, nur
     assert steady.ended
     assert steady.interrupted
     assert [result.evaluations for result in steady.results] == [5, 5]
-    assert [text for text in heard.events if text.startswith("finished")] == ["finished 0 at 5", "finished 1 at 5"]
+    assert [text for text in heard.events if text.startswith("end")] == ["end of 0 at 5", "end of 1 at 5"]
     steady.tell(nursery.make(orders[0]))
     assert engine.state.evaluations.numpy().tolist() == [5, 5]
     champions = [result.champion.tobytes() for result in steady.results]
@@ -527,7 +528,7 @@ def test_whoever_has_spent_his_evaluations_goes_on_with_more_as_if_he_never_had(
 class Full(Recorder):
     """Cannot write down how a run ended."""
 
-    def finished(self, result: Any) -> None:
+    def on_run_end(self, result: Any) -> None:
         raise TfsmError("no room")
 
 

@@ -108,7 +108,7 @@ def test_compiling_the_probe_of_the_first_interval_is_counted() -> None:
     reporter = Reporter(engine, seed=0, log_every=20, observers=[])
     counted = []
     for _ in range(3):
-        reporter.log([0, 1])
+        reporter.report_interval([0, 1])
         counted.append(reporter.compile_seconds)
     assert counted[0] > 0
     assert counted == counted[:1] * 3, "it is traced once, whatever the number of intervals"
@@ -146,13 +146,12 @@ def test_a_new_champion_is_told_of_at_the_end_of_an_interval(endless: Engine) ->
 def test_the_end_of_a_solved_run_is_told_in_order() -> None:
     _, recorder = evolve(make_engine(Target(near=1e9)), evaluations=60)
     assert recorder.events == [
-        "interval at 1",
-        "best of 0 at 1",
-        "best of 1 at 1",
-        "solved 0 at 1",
-        "finished 0 at 1",
-        "solved 1 at 1",
-        "finished 1 at 1",
+        "interval of 0 at 1",
+        "champion of 0 at 1",
+        "interval of 1 at 1",
+        "champion of 1 at 1",
+        "end of 0 at 1",
+        "end of 1 at 1",
     ]
 
 
@@ -168,4 +167,4 @@ def test_whoever_solves_is_told_of_even_if_another_was_fitter() -> None:
 
 def test_a_run_that_is_not_solved_is_not_said_to_be(endless: Engine) -> None:
     _, recorder = evolve(endless, evaluations=20)
-    assert not [event for event in recorder.events if event.startswith("solved")]
+    assert not [result for result in recorder.results if result.solved]

@@ -119,7 +119,7 @@ def test_every_run_is_logged_with_what_metrics_jsonl_says(server: Server, exampl
 @pytest.mark.slow
 def test_a_run_cut_short_is_killed_there_too(server: Server, example: ModuleType, tmp_path: Path) -> None:
     class Impatient:
-        def interval(self, metrics: Any) -> None:
+        def on_interval(self, interval: Any) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -130,7 +130,7 @@ def test_a_run_cut_short_is_killed_there_too(server: Server, example: ModuleType
 @pytest.mark.slow
 def test_without_mlflow_the_run_goes_on_and_says_why(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)  # as if it were not installed
-    with pytest.warns(UserWarning, match=r"the observer 'MlflowObserver' failed .*: ModuleNotFoundError: .*mlflow"):
+    with pytest.warns(UserWarning, match=r"observer 'MlflowObserver' failed .*: ModuleNotFoundError: .*mlflow"):
         result = tfsm.evolve("simple-easy", mutation="sm-g-abs", observers=[example.MlflowObserver()])
     assert result.solved == 1
 

@@ -17,7 +17,7 @@ from tfsm.parallel.pool import Backend
 from tfsm.plugins import Plugins, load_plugins
 from tfsm.runs.build import EngineCache
 from tfsm.runs.result import Result
-from tfsm.runs.resume import reopened
+from tfsm.runs.resume import resume_settings
 from tfsm.runs.runner import run_experiment
 from tfsm.settings import ResolvedSettings, resolve
 
@@ -63,7 +63,7 @@ class Bench:
         *,
         stop: Callable[[], bool] = lambda: False,
         observers: Any = (),
-        where: Backend | None = None,
+        backend: Backend | None = None,
         order: Path | None = None,
         **overrides: Any,
     ) -> Result:
@@ -72,14 +72,14 @@ class Bench:
         again = (out / "run.json").is_file()
         return run_experiment(
             self.plugins,
-            reopened(self.plugins, out, overrides) if again else self.resolved(**overrides),
+            resume_settings(self.plugins, out, overrides) if again else self.resolved(**overrides),
             out=out,
             resume=again,
             stop=stop,
             observers=observers,
             notify=self.heard.append,
             engines=self._engines,
-            where=where,
+            backend=backend,
             order=order,
         )
 

@@ -8,7 +8,7 @@ from tests.faults.bench import Bench
 from tests.faults.lab import Lab
 from tests.faults.trial import Trial, compared
 from tfsm.errors import TfsmError
-from tfsm.runs.records import is_held
+from tfsm.runs.records import is_locked
 
 
 def locks(lab: Lab, bench: Bench) -> Iterator[Trial]:
@@ -16,7 +16,7 @@ def locks(lab: Lab, bench: Bench) -> Iterator[Trial]:
     out = lab.out()
     first = lab.begin(out)
     first.wait_for(lambda: bool(list(out.glob("checkpoints/*.checkpoint"))))
-    problems = [] if is_held(out) else ["it does not look as if somebody were at work"]
+    problems = [] if is_locked(out) else ["it does not look as if somebody were at work"]
     try:
         bench.run(out)
         problems.append("the second was let in")
@@ -32,5 +32,5 @@ def locks(lab: Lab, bench: Bench) -> Iterator[Trial]:
     first = lab.begin(out)
     first.wait_for(lambda: bool(list(out.glob("checkpoints/*.checkpoint"))))
     first.kill()
-    problems = ["the lock of a dead process holds"] if is_held(out) else []
+    problems = ["the lock of a dead process holds"] if is_locked(out) else []
     yield compared("a lock of a dead process", bench.expected, bench.final(out), problems)

@@ -31,7 +31,7 @@ _LIMIT: Final = 3.0
 def expected(bench: Bench) -> FinalState:
     """Return what comes of the experiment when nothing goes wrong."""
     out = bench.out()
-    bench.run(out, where=ONE)
+    bench.run(out, backend=ONE)
     return FinalState.of(out)
 
 
@@ -42,7 +42,7 @@ def dying(
     for kind in kinds:
         out = bench.out()
         with broken_workers(bench, {"kind": kind, "at": 100}):  # by each worker's own count
-            bench.run(out, where=Backend(backend, 1, None, "children"))
+            bench.run(out, backend=Backend(backend, 1, None, "children"))
         deaths = sum("is made again" in line for line in bench.heard)
         problems = [] if deaths >= 2 else [f"told: {bench.heard}"]
         yield compared(f"every hundredth call {KINDS[kind]}", wanted, FinalState.of(out), problems)
@@ -52,7 +52,7 @@ def hanging(bench: Bench, wanted: FinalState) -> Trial:
     """Let an evaluation hang: its worker is killed, and the individual is made again."""
     out = bench.out()
     with broken_workers(bench, {"kind": "hang", "at": 60, "once": str(bench.root / f"hung-{time.monotonic_ns()}")}):
-        bench.run(out, where=ONE, evaluation_timeout=_LIMIT)
+        bench.run(out, backend=ONE, evaluation_timeout=_LIMIT)
     told = [line for line in bench.heard if f"longer than {_LIMIT:g} seconds" in line]
     return compared("an evaluation hangs", wanted, FinalState.of(out), [] if len(told) == 1 else [f"{bench.heard}"])
 
@@ -63,12 +63,12 @@ def failing(bench: Bench, wanted: FinalState, kinds: Sequence[str]) -> Iterator[
         out, problems = bench.out(), []
         with broken_workers(bench, {"kind": kind, "at": 60}):
             try:
-                bench.run(out, where=ONE)
+                bench.run(out, backend=ONE)
                 problems.append("it went on as if nothing had happened")
             except TfsmError as error:
                 if "\n" in str(error):
                     problems.append(f"told: {error}")
-        bench.run(out, where=ONE)
+        bench.run(out, backend=ONE)
         yield compared(f"the domain {KINDS[kind]}", wanted, FinalState.of(out), problems)
 
 
@@ -92,7 +92,7 @@ def drivers(lab: Lab, bench: Bench, moments: Sequence[tuple[signal.Signals, int,
         # Whoever was killed before there was anything begins anew.
         _, wrong = lab.final(out, *(() if (out / "run.json").is_file() else flags))
         again = bench.out()
-        bench.run(again, where=ONE, order=out / "order.log")
+        bench.run(again, backend=ONE, order=out / "order.log")
         what = f"{way.name} {later:.2f} seconds after evaluation {at}"
         yield compared(what, FinalState.of(again), FinalState.of(out), problems + wrong)
 

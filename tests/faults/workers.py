@@ -48,7 +48,7 @@ def dying(bench: Bench, kinds: Sequence[str], backend: Any = "processes", at: in
         out = bench.out()
         plan = {"kind": kind, "at": at, "once": str(bench.root / f"once-{kind}-{backend}-{time.monotonic_ns()}")}
         with broken_workers(bench, plan):
-            bench.run(out, where=Backend(backend, workers=2))
+            bench.run(out, backend=Backend(backend, workers=2))
         problems = [] if _deaths(bench) == 1 else [f"told: {bench.heard}"]
         yield compared(f"one {KINDS[kind]}", bench.expected, bench.final(out), problems)
 
@@ -59,7 +59,7 @@ def killed(bench: Bench, what: str, do: Callable[[list[int]], None], deaths: Seq
     with environment(FRAGILE_PAUSE="0.02"):
         harm = At(_EVENT, lambda: do(children(os.getpid())))
         try:
-            bench.run(out, where=Backend("processes", workers=2), observers=[harm])
+            bench.run(out, backend=Backend("processes", workers=2), observers=[harm])
         except TfsmError as error:
             told = str(error)
     problems = [] if _deaths(bench) in deaths and "\n" not in told else [f"told: {bench.heard} {told}"]
@@ -79,7 +79,7 @@ def hopeless(bench: Bench, kind: str = "die") -> Trial:
     out, problems = bench.out(), []
     with broken_workers(bench, {"kind": kind, "at": 30}):
         try:
-            bench.run(out, where=Backend("processes", workers=2), checkpoint_every="never")
+            bench.run(out, backend=Backend("processes", workers=2), checkpoint_every="never")
             problems.append("it came to its end")
         except TfsmError as error:
             if f"{PATIENCE} times" not in str(error) or "\n" in str(error):
@@ -93,7 +93,7 @@ def failing_task(bench: Bench, kinds: Sequence[str]) -> Iterator[Trial]:
         out, problems = bench.out(), []
         with broken_workers(bench, {"kind": kind, "at": 60}):
             try:
-                bench.run(out, where=Backend("processes", workers=2))
+                bench.run(out, backend=Backend("processes", workers=2))
                 problems.append("it went on as if nothing had happened")
             except TfsmError as error:
                 if "\n" in str(error):

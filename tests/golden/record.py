@@ -16,15 +16,9 @@ class Listener:
     def __init__(self) -> None:
         self.metrics: list[dict[str, Any]] = []
 
-    def progress(self, progress: Any) -> None:
-        """Ignore it."""
-
-    def interval(self, metrics: list[dict[str, Any]]) -> None:
+    def on_interval(self, interval: Any) -> None:
         """Keep them."""
-        self.metrics += metrics
-
-    def finished(self, result: Any) -> None:
-        """Ignore it."""
+        self.metrics.append(interval.metrics)
 
 
 def golden_run(mutation: str) -> list[dict[str, Any]]:

@@ -11,14 +11,15 @@ from tfsm.evolution.compile_plan import make_plan
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.lockstep_loop import LockstepLoop
-from tfsm.evolution.observers import RunResult, Silent
+from tfsm.evolution.observers import Interval, RunResult
+from tfsm.interfaces import Observer
 from tfsm.models.network import Network
 from tfsm_plugins.mutations.gaussian import Control
 from tfsm_plugins.selections.steady_state import Tournament
 
 
-class Recorder(Silent):
-    """Keeps everything it is told."""
+class Recorder(Observer):
+    """Records all events."""
 
     def __init__(self) -> None:
         self.metrics: list[dict[str, Any]] = []
@@ -27,27 +28,27 @@ class Recorder(Silent):
         self.champions: list[tuple[int, int, float, Any]] = []
         self.sensitivities: list[tuple[int, int, Any]] = []
         self.events: list[str] = []
+        self.started: list[int] = []
 
-    def progress(self, progress: Any) -> None:
+    def on_progress(self, progress: Any) -> None:
         self.seen.append(progress)
 
-    def interval(self, metrics: list[dict[str, Any]]) -> None:
-        self.metrics += metrics
-        self.events.append(f"interval at {metrics[0]['evaluations']}")
+    def on_interval(self, interval: Interval) -> None:
+        self.metrics.append(interval.metrics)
+        self.events.append(f"interval of {interval.run} at {interval.evaluations}")
+        if interval.sensitivity is not None:
+            self.sensitivities.append((interval.run, interval.evaluations, interval.sensitivity))
+        if interval.champion is not None:
+            champion = interval.champion
+            self.champions.append((interval.run, interval.evaluations, champion.fitness, champion.genome))
+            self.events.append(f"champion of {interval.run} at {interval.evaluations}")
 
-    def sensitivity(self, run: int, evaluations: int, values: Any) -> None:
-        self.sensitivities.append((run, evaluations, values))
+    def on_run_start(self, run: int) -> None:
+        self.started.append(run)
 
-    def best(self, run: int, evaluations: int, fitness: float, genome: Any) -> None:
-        self.champions.append((run, evaluations, fitness, genome))
-        self.events.append(f"best of {run} at {evaluations}")
-
-    def solved(self, run: int, evaluations: int) -> None:
-        self.events.append(f"solved {run} at {evaluations}")
-
-    def finished(self, result: RunResult) -> None:
+    def on_run_end(self, result: RunResult) -> None:
         self.results.append(result)
-        self.events.append(f"finished {result.run} at {result.evaluations}")
+        self.events.append(f"end of {result.run} at {result.evaluations}")
 
 
 def make_engine(

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tfsm.parallel.pool import Backend, Message, Task, WorkerContext
-from tfsm.parallel.worker import perform
+from tfsm.parallel.worker import run_task
 
 
 @dataclass
@@ -28,7 +28,7 @@ class PoolHere:
     def __post_init__(self) -> None:
         self._desks = [WorkerContext() for _ in range(self.size)]
 
-    def begun(self, worker: int) -> bool:
+    def is_ready(self, worker: int) -> bool:
         return worker not in self.absent
 
     def submit(self, worker: int, task: Task) -> None:
@@ -38,13 +38,13 @@ class PoolHere:
     def wait(self, timeout: float | None = None) -> list[Message]:
         some = [worker for worker in self.given if worker not in self.absent]
         found = [
-            Message(worker, *told) for worker in some for told in perform(self.given.pop(worker), self._desks[worker])
+            Message(worker, *told) for worker in some for told in run_task(self.given.pop(worker), self._desks[worker])
         ]
         assert found or timeout is None or not self.given, "it would wait for ever"
         return found
 
     def stop(self, worker: int) -> None:
-        self._desks[worker].ask_to_stop()
+        self._desks[worker].request_stop()
 
     def kill(self, worker: int) -> None:
         self.killed.append(worker)
@@ -64,12 +64,12 @@ class PoolHere:
 
 
 @dataclass(frozen=True)
-class WhereHere(Backend):
+class BackendHere(Backend):
     """Such a pool, as the place to work at."""
 
     made: PoolHere | None = None
 
-    def pool(self, notify: Callable[[str], None]) -> Any:
+    def start_pool(self, notify: Callable[[str], None]) -> Any:
         assert self.made is not None
         return self.made
 
@@ -77,6 +77,6 @@ class WhereHere(Backend):
         return {"backend": self.backend, "workers": self.workers, "address": self.address, "grain": self.grain}
 
 
-def here(size: int, grain: Any = "runs", absent: Collection[int] = ()) -> WhereHere:
+def here(size: int, grain: Any = "runs", absent: Collection[int] = ()) -> BackendHere:
     """Return such a place."""
-    return WhereHere("processes", size, None, grain, PoolHere(size, absent))
+    return BackendHere("processes", size, None, grain, PoolHere(size, absent))

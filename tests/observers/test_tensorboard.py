@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import tfsm
-from tfsm.evolution.observers import Experiment
+from tfsm.evolution.observers import Champion, ExperimentInfo, Interval
 from tfsm.models.genome import Section
 from tfsm_plugins.observers.tensorboard import TensorBoard
 
@@ -40,11 +40,12 @@ class Champions:
         self.genomes: dict[tuple[int, int], np.ndarray] = {}
         self.sensitivities: dict[tuple[int, int], np.ndarray] = {}
 
-    def best(self, run: int, evaluations: int, fitness: float, genome: np.ndarray) -> None:
-        self.genomes[run, evaluations] = genome
-
-    def sensitivity(self, run: int, evaluations: int, values: np.ndarray) -> None:
-        self.sensitivities[run, evaluations] = values
+    def on_interval(self, interval: Interval) -> None:
+        key = interval.run, interval.evaluations
+        if interval.champion is not None:
+            self.genomes[key] = interval.champion.genome
+        if interval.sensitivity is not None:
+            self.sensitivities[key] = interval.sensitivity
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +125,9 @@ def test_an_operators_own_numbers_are_scalars_and_histograms_can_be_left_out(tmp
 
 def test_what_is_not_known_is_left_out(tmp_path: Path) -> None:
     observer = TensorBoard()
-    observer.started(Experiment({}, tmp_path, (Section("dense", ((0, 3),)), Section("broken", ((3, 4),)))))
+    observer.on_experiment_start(
+        ExperimentInfo({}, tmp_path, (Section("dense", ((0, 3),)), Section("broken", ((3, 4),))))
+    )
     quantiles = [1.0, 2.0, None, None, None]
     line = {
         "best_fitness": None,
@@ -132,9 +135,9 @@ def test_what_is_not_known_is_left_out(tmp_path: Path) -> None:
         "divergence_quantiles": quantiles,
         "sensitivity": {"a": [None] * 3},
     }
-    observer.interval([{"run": 7, "evaluations": 10, **line}])
-    observer.best(7, 10, 0.5, np.array([1.0, np.nan, 3.0, np.inf]))
-    observer.ended("failed")
+    champion = Champion(0.5, np.array([1.0, np.nan, 3.0, np.inf]))
+    observer.on_interval(Interval(7, 10, {"run": 7, "evaluations": 10, **line}, champion=champion))
+    observer.on_experiment_end("failed")
     found = events(tmp_path / "tensorboard" / "run-007")
     assert set(found) == {"divergence/min", "divergence/q25", "weights/dense"}
     assert found["weights/dense"][0][1][:, 2].sum() == 2
@@ -150,8 +153,8 @@ def test_without_a_place_the_run_goes_on_and_says_why() -> None:
 
 def test_two_experiments_are_not_mixed(tmp_path: Path) -> None:
     (tmp_path / "run-000").mkdir()
-    with pytest.raises(tfsm.TfsmError, match="already there"):
-        TensorBoard(directory=str(tmp_path)).started(Experiment({}, None, ()))
+    with pytest.raises(tfsm.TfsmError, match="already exists"):
+        TensorBoard(directory=str(tmp_path)).on_experiment_start(ExperimentInfo({}, None, ()))
 
 
 def test_without_tensorboard_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

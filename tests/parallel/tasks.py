@@ -26,7 +26,7 @@ class Says:
     values: tuple[Any, ...] = ()
     last: Any = None
 
-    def __call__(self, desk: WorkerContext) -> Iterator[Any]:
+    def __call__(self, context: WorkerContext) -> Iterator[Any]:
         yield from self.values
         return self.last
 
@@ -37,7 +37,7 @@ class Waits:
 
     file: Path
 
-    def __call__(self, desk: WorkerContext) -> Iterator[Any]:
+    def __call__(self, context: WorkerContext) -> Iterator[Any]:
         yield os.getpid()
         while not self.file.exists():
             time.sleep(0.01)
@@ -50,7 +50,7 @@ class Dies:
 
     how: str
 
-    def __call__(self, desk: WorkerContext) -> Iterator[Any]:
+    def __call__(self, context: WorkerContext) -> Iterator[Any]:
         yield os.getpid()
         time.sleep(0.05)
         if self.how == "kill":
@@ -70,17 +70,17 @@ class Raises:
 
     error: BaseException
 
-    def __call__(self, desk: WorkerContext) -> Iterator[Any]:
+    def __call__(self, context: WorkerContext) -> Iterator[Any]:
         yield "before"
         raise self.error
 
 
-def ours(desk: WorkerContext) -> Iterator[Any]:
+def ours(context: WorkerContext) -> Iterator[Any]:
     raise TfsmError("no such thing: take another\nand a second line")
     yield
 
 
-def runs_out_of_memory(desk: WorkerContext) -> Iterator[Any]:
+def runs_out_of_memory(context: WorkerContext) -> Iterator[Any]:
     limits = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, limits[1]))
@@ -90,38 +90,38 @@ def runs_out_of_memory(desk: WorkerContext) -> Iterator[Any]:
         resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
-def spins(desk: WorkerContext) -> Iterator[Any]:
+def spins(context: WorkerContext) -> Iterator[Any]:
     yield os.getpid()
     while True:
         pass
 
 
-def sleeps(desk: WorkerContext) -> Iterator[Any]:
+def sleeps(context: WorkerContext) -> Iterator[Any]:
     yield os.getpid()
     time.sleep(3600)
 
 
-def floods(desk: WorkerContext) -> Iterator[Any]:
+def floods(context: WorkerContext) -> Iterator[Any]:
     number = 0
     while True:
         yield number
         number += 1
 
 
-def until_stopped(desk: WorkerContext) -> Iterator[Any]:
-    yield desk.stopping()
-    while not desk.stopping():
+def until_stopped(context: WorkerContext) -> Iterator[Any]:
+    yield context.should_stop()
+    while not context.should_stop():
         time.sleep(0.01)
     return "stopped"
 
 
-def counts(desk: WorkerContext) -> Iterator[Any]:
-    desk.kept["tasks"] = desk.kept.get("tasks", 0) + 1
-    yield desk.kept["tasks"]
+def counts(context: WorkerContext) -> Iterator[Any]:
+    context.cache["tasks"] = context.cache.get("tasks", 0) + 1
+    yield context.cache["tasks"]
     return os.getpid()
 
 
-def prints(desk: WorkerContext) -> Iterator[Any]:
+def prints(context: WorkerContext) -> Iterator[Any]:
     for number in range(3):
         print("seen nowhere", "x" * 200_000)
         print("seen nowhere", "x" * 200_000, file=sys.stderr)
@@ -129,18 +129,18 @@ def prints(desk: WorkerContext) -> Iterator[Any]:
         yield number
 
 
-def environment(desk: WorkerContext) -> Iterator[Any]:
+def environment(context: WorkerContext) -> Iterator[Any]:
     yield dict(os.environ), "tensorflow" in sys.modules
 
 
-def threads_of_tensorflow(desk: WorkerContext) -> Iterator[Any]:
+def threads_of_tensorflow(context: WorkerContext) -> Iterator[Any]:
     import tensorflow as tf
 
     tf.linalg.matmul(tf.ones((512, 512)), tf.ones((512, 512))).numpy()
     yield len(os.listdir("/proc/self/task"))
 
 
-def unsendable(desk: WorkerContext) -> Iterator[Any]:
+def unsendable(context: WorkerContext) -> Iterator[Any]:
     yield (number for number in range(3))
 
 
@@ -150,11 +150,11 @@ class Doubles:
 
     array: Any
 
-    def __call__(self, desk: WorkerContext) -> Iterator[Any]:
+    def __call__(self, context: WorkerContext) -> Iterator[Any]:
         yield self.array * 2
 
 
-def starts_another(desk: WorkerContext) -> Iterator[Any]:
+def starts_another(context: WorkerContext) -> Iterator[Any]:
     import subprocess
 
     yield subprocess.Popen(["sleep", "3600"]).pid
@@ -172,6 +172,6 @@ def _refuses() -> None:
     raise RuntimeError("not here")
 
 
-def sends_unloadable(desk: WorkerContext) -> Iterator[Any]:
+def sends_unloadable(context: WorkerContext) -> Iterator[Any]:
     yield Unloadable()
     time.sleep(3600)

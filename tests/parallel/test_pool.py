@@ -25,11 +25,11 @@ def test_what_a_task_yields_and_returns_is_told_in_order(pool: Pool) -> None:
 
 def test_a_worker_that_has_done_something_has_begun(pool: Pool) -> None:
     assert outcome(pool, tasks.Says()) == [("done", None)]
-    assert pool.begun(0)
+    assert pool.is_ready(0)
     pool.kill(0)
-    assert not pool.begun(0)
+    assert not pool.is_ready(0)
     assert outcome(pool, tasks.Says()) == [("done", None)]
-    assert pool.begun(0)
+    assert pool.is_ready(0)
 
 
 def test_a_task_may_yield_nothing(pool: Pool) -> None:
@@ -87,22 +87,22 @@ def test_a_failure_is_told_and_survived(pool: Pool) -> None:
     first, (kind, failure) = outcome(pool, tasks.Raises(ValueError("odd\nand more")))
     assert first == ("event", "before")
     assert kind == "failed"
-    assert (failure.ours, failure.text) == (False, "ValueError: odd")
-    assert "and more" in failure.trace
-    assert "tasks.py" in failure.trace
+    assert (failure.is_user_error, failure.message) == (False, "ValueError: odd")
+    assert "and more" in failure.traceback
+    assert "tasks.py" in failure.traceback
     assert outcome(pool, tasks.counts)[-1] == process
 
 
 def test_an_error_of_ours_is_told_in_its_own_words(pool: Pool) -> None:
     ((kind, failure),) = outcome(pool, tasks.ours)
     assert kind == "failed"
-    assert failure.ours
-    assert failure.text == "no such thing: take another\nand a second line"
+    assert failure.is_user_error
+    assert failure.message == "no such thing: take another\nand a second line"
 
 
 def test_a_task_that_would_end_its_process_has_failed(pool: Pool) -> None:
     _, (kind, failure) = outcome(pool, tasks.Raises(SystemExit(7)))
-    assert (kind, failure.text) == ("failed", "SystemExit: 7")
+    assert (kind, failure.message) == ("failed", "SystemExit: 7")
 
 
 @pytest.mark.parametrize("how", ["kill", "exit", "segfault", "abort"])
@@ -189,7 +189,7 @@ def test_what_is_printed_harms_nothing_and_is_not_seen(pool: Pool, capfd: pytest
 def test_what_cannot_be_sent_is_a_failure_and_the_worker_lives(pool: Pool) -> None:
     kind, failure = outcome(pool, tasks.unsendable)[-1]
     assert kind == "failed"
-    assert "pickle" in failure.text
+    assert "pickle" in failure.message
     assert outcome(pool, tasks.Says((1,)))[0] == ("event", 1)
 
 

@@ -17,7 +17,7 @@ from tests.parallel.pools import is_gone, next_of, outcome
 from tfsm.errors import TfsmError
 from tfsm.parallel import process_pool as link
 from tfsm.parallel import worker as packing
-from tfsm.parallel.pool import COUNTS, WorkerContext, cores
+from tfsm.parallel.pool import THREAD_VARIABLES, WorkerContext, count_cores
 from tfsm.parallel.process_pool import ProcessPool
 
 
@@ -48,7 +48,7 @@ def test_what_a_worker_has_started_ends_with_it(pool: ProcessPool) -> None:
         assert is_gone(other)
 
 
-def forks_and_dies(desk: WorkerContext) -> Iterator[Any]:
+def forks_and_dies(context: WorkerContext) -> Iterator[Any]:
     child = os.fork()
     if child == 0:
         os.setsid()
@@ -77,21 +77,21 @@ def test_a_worker_that_cannot_begin_is_not_started_for_ever(monkeypatch: pytest.
 def test_cloudpickle_is_named_where_it_would_help(pool: ProcessPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "_by_value", lambda: None)
     with pytest.raises(TfsmError, match=r"in a module that can be imported, or pip install cloudpickle$"):
-        pool.submit(0, lambda desk: iter(()))
+        pool.submit(0, lambda context: iter(()))
 
 
 def test_threads_are_shared_before_tensorflow_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in COUNTS:
+    for name in THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "5")
     with ProcessPool(1) as pool:
         (_, (environ, imported)), _ = outcome(pool, tasks.environment)
     assert not imported
-    assert [environ[name] for name in COUNTS] == [str(cores()), str(cores()), "5"]
+    assert [environ[name] for name in THREAD_VARIABLES] == [str(count_cores()), str(count_cores()), "5"]
     assert environ["KERAS_BACKEND"] == "tensorflow"
     with ProcessPool(1, threads=3) as pool:
         (_, (environ, _)), _ = outcome(pool, tasks.environment)
-        assert [environ[name] for name in COUNTS] == ["3", "3", "3"]
+        assert [environ[name] for name in THREAD_VARIABLES] == ["3", "3", "3"]
 
 
 @pytest.mark.slow

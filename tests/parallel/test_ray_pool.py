@@ -16,7 +16,7 @@ from tests.parallel.pools import is_gone, outcome
 from tfsm.errors import TfsmError
 from tfsm.parallel import ray_pool as connecting
 from tfsm.parallel import ray_pool as raying
-from tfsm.parallel.pool import COUNTS
+from tfsm.parallel.pool import THREAD_VARIABLES
 from tfsm.parallel.ray_pool import RayPool, join
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
@@ -84,7 +84,7 @@ def test_a_ray_of_our_own_is_quiet_keeps_to_this_machine_and_ends_with_the_pool(
     pytest.importorskip("psutil")
     path = os.pathsep.join(path or os.getcwd() for path in sys.path)
     found = subprocess.run(
-        [sys.executable, "-c", SCRIPT.format(counts=COUNTS)],
+        [sys.executable, "-c", SCRIPT.format(counts=THREAD_VARIABLES)],
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": path, "RAY_ADDRESS": "127.0.0.1:9"},

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from tfsm.evolution.lockstep_loop import LogIntervals
-from tfsm.evolution.observers import Snapshot
+from tfsm.evolution.observers import PopulationSnapshot
 from tfsm.runs.behavior_log import BehaviorFiles, read_behavior
 
 
-def snapshot(run: int, evaluations: int) -> Snapshot:
+def snapshot(run: int, evaluations: int) -> PopulationSnapshot:
     numbers = np.arange(6, dtype=np.float32).reshape(3, 2) + evaluations
-    return Snapshot(run, evaluations, numbers, numbers[:, 0], ("x", "y"), None)
+    return PopulationSnapshot(run, evaluations, numbers, numbers[:, 0], ("x", "y"), None)
 
 
 def kept(directory: Path, run: int = 0) -> list[int]:

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from tests.helpers.domains import HostTarget, Target
-from tests.helpers.pools import WhereHere, here
+from tests.helpers.pools import BackendHere, here
 from tfsm.errors import TfsmError
 from tfsm.evolution import evaluation as failure_policy
 from tfsm.plugins import Plugins, load_plugins
 from tfsm.runs.records import read_record
 from tfsm.runs.result import Result
-from tfsm.runs.runner import Wanted, run_elsewhere, run_experiment
+from tfsm.runs.runner import ExperimentSpec, run_experiment, run_on_workers
 from tfsm.settings import ResolvedSettings, resolve
 
 SETS = ["population=6", "size=3", "log_every=20", "intensity=0.1", "init=normal", "init_scale=1.0"]
@@ -48,10 +48,10 @@ def settled(domain: Any, *sets: str, runs: int = 2, evaluations: int = 40) -> tu
     return plugins, resolve(plugins, domain=name, mutation="control", overrides=overrides, sets=[*SETS, *sets])
 
 
-def evolved(where: WhereHere | None, domain: Any, *sets: str, out: Path | None = None, **more: Any) -> Result:
+def evolved(backend: BackendHere | None, domain: Any, *sets: str, out: Path | None = None, **more: Any) -> Result:
     plugins, resolved = settled(domain, *sets, **more)
     heard: list[str] = []
-    result = run_experiment(plugins, resolved, out=out, keep=out is not None, where=where, notify=heard.append)
+    result = run_experiment(plugins, resolved, out=out, keep=out is not None, backend=backend, notify=heard.append)
     assert not any("broken" in line for line in heard), heard
     return result
 
@@ -73,7 +73,7 @@ def test_nobody_waits_for_a_worker_that_never_begins(expected: list[tuple[Any, .
 
 def test_groups_of_workers_that_never_begin_can_be_interrupted() -> None:
     plugins, resolved = settled(Target(near=0.0))
-    result = run_experiment(plugins, resolved, keep=False, where=here(2, absent=[0, 1]), stop=lambda: True)
+    result = run_experiment(plugins, resolved, keep=False, backend=here(2, absent=[0, 1]), stop=lambda: True)
     assert result.interrupted
     assert result.runs == ()
 
@@ -101,9 +101,9 @@ def test_what_was_begun_child_by_child_does_not_go_on_in_groups(tmp_path: Path) 
     out = tmp_path / "run"
     evolved(here(2, "children"), HostTarget(near=0.0), out=out)
     plugins, resolved = settled(HostTarget(near=0.0), evaluations=60)
-    for where in (None, here(2)):
+    for backend in (None, here(2)):
         with pytest.raises(TfsmError, match="was begun with --grain children, and goes on with that only"):
-            run_experiment(plugins, resolved, out=out, resume=True, where=where)
+            run_experiment(plugins, resolved, out=out, resume=True, backend=backend)
     assert read_record(out)["status"] == "finished"
 
 
@@ -115,11 +115,11 @@ class Hanging(HostTarget):
         time.sleep(30.0)
 
 
-@pytest.mark.parametrize("where", [None, here(1, "children")], ids=["here", "children"])
-def test_a_domain_that_hangs_at_its_first_call_is_told(where: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backend", [None, here(1, "children")], ids=["here", "children"])
+def test_a_domain_that_hangs_at_its_first_call_is_told(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failure_policy, "WARM_UP", 0.1)
     with pytest.raises(TfsmError, match=r"an evaluation took longer than 0\.2 seconds"):
-        evolved(where, Hanging(), "evaluation_timeout=0.1")
+        evolved(backend, Hanging(), "evaluation_timeout=0.1")
 
 
 def test_an_experiment_beside_one_that_cannot_be_begun_says_how_it_ended(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_an_experiment_beside_one_that_cannot_be_begun_says_how_it_ended(tmp_pat
     plugins, name = plugins.with_part("domain", Wrong())
     wrong = resolve(plugins, domain=name, mutation="control", overrides={"runs": 2, "evaluations": 40}, sets=SETS)
     with pytest.raises(TfsmError, match="returned fitness of shape"):
-        run_elsewhere(plugins, [Wanted(sound, tmp_path / "a"), Wanted(wrong, tmp_path / "b")], here(2))
+        run_on_workers(plugins, [ExperimentSpec(sound, tmp_path / "a"), ExperimentSpec(wrong, tmp_path / "b")], here(2))
     assert read_record(tmp_path / "a")["status"] == "failed"
     assert not (tmp_path / "b").exists()
 

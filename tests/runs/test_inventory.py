@@ -9,8 +9,8 @@ import pytest
 
 from tests.helpers.outcomes import write_run
 from tfsm.errors import TfsmError
-from tfsm.runs.inventory import describe, listed, remove
-from tfsm.runs.records import Locked
+from tfsm.runs.inventory import list_directories, remove, summarize_directory
+from tfsm.runs.records import DirectoryLock
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_everything_is_listed_once_the_newest_first(runs: Path) -> None:
-    found = [(item.directory.relative_to(runs).as_posix(), item.kind, item.status) for item in listed(runs)]
+    found = [(item.directory.relative_to(runs).as_posix(), item.kind, item.status) for item in list_directories(runs)]
     assert found[0] == ("s", "compare", "finished")
     assert sorted(found[1:]) == [
         ("a", "run", "finished"),
@@ -37,7 +37,7 @@ def test_everything_is_listed_once_the_newest_first(runs: Path) -> None:
 
 
 def test_a_study_tells_of_all_its_members(runs: Path) -> None:
-    told = describe(runs / "s")
+    told = summarize_directory(runs / "s")
     assert (told.methods, told.solved, told.runs, told.evaluations) == (("control", "sm-r"), 1, 2, 100)
     assert told.size == sum(file.stat().st_size for file in (runs / "s").rglob("*") if file.is_file())
 
@@ -54,7 +54,7 @@ def test_removing_takes_what_is_ours(runs: Path) -> None:
     [(".", "neither a run directory nor a study"), ("deep", "neither"), ("deep/b", "a process is at work in it")],
 )
 def test_removing_refuses_what_it_should_not_touch(what: str, message: str, runs: Path) -> None:
-    with Locked(runs / "deep" / "b"):
+    with DirectoryLock(runs / "deep" / "b"):
         before = sorted(runs.rglob("*"))
         with pytest.raises(TfsmError, match=message):
             remove(runs / what, force=False)
@@ -62,9 +62,9 @@ def test_removing_refuses_what_it_should_not_touch(what: str, message: str, runs
 
 
 def test_who_says_that_he_is_running_and_is_not_was_killed(runs: Path) -> None:
-    with Locked(runs / "deep" / "b"):
-        assert describe(runs / "deep" / "b").status == "running"
-    assert describe(runs / "deep" / "b").status == "killed"
+    with DirectoryLock(runs / "deep" / "b"):
+        assert summarize_directory(runs / "deep" / "b").status == "running"
+    assert summarize_directory(runs / "deep" / "b").status == "killed"
     remove(runs / "deep" / "b", force=False)
 
 

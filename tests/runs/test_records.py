@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tfsm.errors import TfsmError
-from tfsm.runs.records import Locked, is_held
+from tfsm.runs.records import DirectoryLock, is_locked
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from tfsm.runs.records import Locked
-with Locked(Path(sys.argv[1])):
+from tfsm.runs.records import DirectoryLock
+with DirectoryLock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(1000)
 """
@@ -40,9 +40,9 @@ def other(tmp_path: Path) -> subprocess.Popen[str]:
 
 
 def test_a_second_process_is_refused_in_one_line(tmp_path: Path, other: subprocess.Popen[str]) -> None:
-    assert is_held(tmp_path)
+    assert is_locked(tmp_path)
     with pytest.raises(TfsmError, match="another process is at work in it; wait for it, or end it") as told:
-        Locked(tmp_path).__enter__()
+        DirectoryLock(tmp_path).__enter__()
     assert "\n" not in str(told.value)
     assert other.poll() is None
 
@@ -51,20 +51,20 @@ def test_the_lock_of_a_process_that_was_killed_does_not_hold(tmp_path: Path, oth
     other.kill()
     other.wait()
     assert (tmp_path / ".lock").exists()
-    assert not is_held(tmp_path)
-    with Locked(tmp_path):
-        assert is_held(tmp_path)
-    assert not is_held(tmp_path)
+    assert not is_locked(tmp_path)
+    with DirectoryLock(tmp_path):
+        assert is_locked(tmp_path)
+    assert not is_locked(tmp_path)
 
 
 def test_whoever_fails_lets_go(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="odd"), Locked(tmp_path):
+    with pytest.raises(ValueError, match="odd"), DirectoryLock(tmp_path):
         raise ValueError("odd")
-    with Locked(tmp_path):
+    with DirectoryLock(tmp_path):
         pass
 
 
 def test_a_directory_that_is_not_there_is_told_of(tmp_path: Path) -> None:
-    assert not is_held(tmp_path / "missing")
+    assert not is_locked(tmp_path / "missing")
     with pytest.raises(TfsmError, match="cannot be written to"):
-        Locked(Path("/proc/self/nowhere")).__enter__()
+        DirectoryLock(Path("/proc/self/nowhere")).__enter__()

@@ -11,7 +11,7 @@ import pytest
 from tests.settings.settings_case import built_ins
 from tfsm.cli.main import main
 from tfsm.errors import TfsmError
-from tfsm.runs.resume import as_kept, different, fingerprint, reopened
+from tfsm.runs.resume import describe_changes, fingerprint, resume_settings, use_saved_inputs
 from tfsm.settings import ResolvedSettings, resolve
 
 
@@ -30,25 +30,25 @@ def record(directory: Path, *, status: str = "interrupted", **more: Any) -> Path
 
 
 def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
-    found = reopened(built_ins(), record(tmp_path), {"runs": None})
+    found = resume_settings(built_ins(), record(tmp_path), {"runs": None})
     assert found.settings == settings().settings
     assert found.sources == settings().sources
 
 
 def test_there_may_be_more_and_it_is_still_the_same_experiment(tmp_path: Path) -> None:
     anew = {"evaluations": 250, "runs": 5, "checkpoint_every": "5m", "evaluation_timeout": 9.0}
-    found = reopened(built_ins(), record(tmp_path), anew)
+    found = resume_settings(built_ins(), record(tmp_path), anew)
     told = found.settings.as_dict()
     assert {key: told[key] for key in anew} == anew
     assert found.sources["evaluations"] == "command line"
     assert fingerprint(told) == fingerprint(settings().settings.as_dict())
-    assert different(settings().settings.as_dict() | {"runs": 5, "evaluations": 250}, told) == []
+    assert describe_changes(settings().settings.as_dict() | {"runs": 5, "evaluations": 250}, told) == []
 
 
 @pytest.mark.parametrize(("key", "less"), [("evaluations", 99), ("runs", 1)])
 def test_there_may_not_be_less(tmp_path: Path, key: str, less: int) -> None:
     with pytest.raises(TfsmError, match=rf"--{key} {less}: .* already, and less cannot be"):
-        reopened(built_ins(), record(tmp_path), {key: less})
+        resume_settings(built_ins(), record(tmp_path), {key: less})
 
 
 @pytest.mark.parametrize(
@@ -56,37 +56,37 @@ def test_there_may_not_be_less(tmp_path: Path, key: str, less: int) -> None:
 )
 def test_what_decides_the_result_may_not_be_given_anew(tmp_path: Path, given: dict[str, Any]) -> None:
     with pytest.raises(TfsmError, match=f"{next(iter(given))} cannot be changed.*evaluations, runs, checkpoint_every"):
-        reopened(built_ins(), record(tmp_path), given)
+        resume_settings(built_ins(), record(tmp_path), given)
 
 
 @pytest.mark.parametrize("wrong", [{"evaluations": 0}, {"checkpoint_every": "soon"}, {"evaluation_timeout": -1.0}])
 def test_what_is_given_anew_is_checked(tmp_path: Path, wrong: dict[str, Any]) -> None:
     key = next(iter(wrong))
     with pytest.raises(TfsmError, match=f"{key}|--{key.replace('_', '-')}"):
-        reopened(built_ins(), record(tmp_path), wrong)
+        resume_settings(built_ins(), record(tmp_path), wrong)
 
 
 def test_trust_must_be_said_again(tmp_path: Path) -> None:
     trusting = settings().settings.as_dict() | {"trust_model": True}
     directory = record(tmp_path, settings=trusting)
     with pytest.raises(TfsmError, match="loaded with --trust-model, which must be said again"):
-        reopened(built_ins(), directory, {})
-    assert reopened(built_ins(), directory, {"trust_model": True}).settings.trust_model
+        resume_settings(built_ins(), directory, {})
+    assert resume_settings(built_ins(), directory, {"trust_model": True}).settings.trust_model
 
 
 def test_parts_that_came_ready_made_need_the_program_that_made_them(tmp_path: Path) -> None:
     directory = record(tmp_path, objects={"domain": "Mine()", "model": "a file"})
     with pytest.raises(TfsmError, match=r"its domain came from a Python program.*resume=True"):
-        reopened(built_ins(), directory, {})
-    reopened(built_ins(), record(tmp_path, objects={"model": "a file"}), {})
+        resume_settings(built_ins(), directory, {})
+    resume_settings(built_ins(), record(tmp_path, objects={"model": "a file"}), {})
 
 
 def test_files_that_were_kept_take_the_place_of_the_users_own(tmp_path: Path) -> None:
     directory = record(tmp_path / "run", inputs={"maze": "inputs/maze.txt"})
-    found = as_kept(settings().settings, directory)
+    found = use_saved_inputs(settings().settings, directory)
     assert found.domain_options == settings().settings.domain_options | {"maze": str(directory / "inputs/maze.txt")}
-    assert as_kept(settings().settings, None) == settings().settings
-    assert as_kept(settings().settings, tmp_path / "missing") == settings().settings
+    assert use_saved_inputs(settings().settings, None) == settings().settings
+    assert use_saved_inputs(settings().settings, tmp_path / "missing") == settings().settings
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_files_that_were_kept_take_the_place_of_the_users_own(tmp_path: Path) ->
 )
 def test_a_damaged_record_is_an_error_that_names_it(tmp_path: Path, damage: dict[str, Any]) -> None:
     with pytest.raises(TfsmError):
-        reopened(built_ins(), record(tmp_path, settings=settings().settings.as_dict() | damage), {})
+        resume_settings(built_ins(), record(tmp_path, settings=settings().settings.as_dict() | damage), {})
     with pytest.raises(TfsmError, match="not the record of a run"):
-        reopened(built_ins(), record(tmp_path, settings={"domain": "parity"}), {})
+        resume_settings(built_ins(), record(tmp_path, settings={"domain": "parity"}), {})
 
 
 def command(*words: str) -> int:

@@ -16,10 +16,11 @@ from tests.helpers.engines import Recorder
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.event_log import read_events
 from tfsm.evolution.observers import Progress
-from tfsm.parallel.pool import Backend, where, where_before
+from tfsm.interfaces import Observer
+from tfsm.parallel.pool import Backend, choose_backend, resume_backend
 from tfsm.plugins import load_plugins
 from tfsm.runs.finished_run import open_run
-from tfsm.runs.observers import Together
+from tfsm.runs.observers import CombinedProgress
 from tfsm.runs.runner import run_experiment
 from tfsm.settings import Settings, resolve
 
@@ -200,7 +201,7 @@ def test_a_recorded_order_gives_the_same_run_whatever_the_number_of_workers(tmp_
         plugins,
         resolved,
         out=tmp_path / "again",
-        where=Backend("processes", 1, None, "children"),
+        backend=Backend("processes", 1, None, "children"),
         order=tmp_path / "first" / "order.log",
     )
     assert_same(again, first)
@@ -235,8 +236,8 @@ def test_child_by_child_what_came_after_the_last_checkpoint_is_taken_back(tmp_pa
     heard: list[str] = []
     plugins, name = load_plugins().with_part("domain", HostTarget(near=0.001))
     resolved = resolve(plugins, domain=name, mutation="control", overrides={"runs": 2, "evaluations": 60}, sets=SETS)
-    where = Backend("processes", 2, None, "children")
-    run_experiment(plugins, resolved, out=out, resume=True, where=where, notify=heard.append)
+    backend = Backend("processes", 2, None, "children")
+    run_experiment(plugins, resolved, out=out, resume=True, backend=backend, notify=heard.append)
     for file in ("champions/run-000.keras", "champions/run-001.keras", "metrics.jsonl", "order.log"):
         assert (out / f"{file}.before-1").is_file()
     assert sum("how they ended is kept" in line for line in heard) == 1
@@ -244,7 +245,7 @@ def test_child_by_child_what_came_after_the_last_checkpoint_is_taken_back(tmp_pa
         plugins,
         resolved,
         out=tmp_path / "again",
-        where=Backend("processes", 1, None, "children"),
+        backend=Backend("processes", 1, None, "children"),
         order=out / "order.log",
     )
     for file in ("order.log", "metrics.jsonl"):
@@ -253,7 +254,7 @@ def test_child_by_child_what_came_after_the_last_checkpoint_is_taken_back(tmp_pa
     (out / "order.log").write_text("> 0 0\n")
     resolved = resolve(plugins, domain=name, mutation="control", overrides={"runs": 2, "evaluations": 70}, sets=SETS)
     heard.clear()
-    result = run_experiment(plugins, resolved, out=out, resume=True, where=where, notify=heard.append)
+    result = run_experiment(plugins, resolved, out=out, resume=True, backend=backend, notify=heard.append)
     assert [run.evaluations for run in result.runs] == [70, 70]
     assert any("cannot be replayed from it any more, and is kept as order.log.damaged-1" in line for line in heard)
 
@@ -271,29 +272,29 @@ def test_child_by_child_what_came_after_the_last_checkpoint_is_taken_back(tmp_pa
 )
 def test_what_does_not_fit_together_is_refused(said: dict[str, Any], message: str) -> None:
     with pytest.raises(tfsm.TfsmError, match=message):
-        where(**said)
+        choose_backend(**said)
 
 
 def test_what_is_left_out_is_guessed() -> None:
-    assert where() == Backend("local")
-    assert where(workers=3) == Backend("processes", 3)
-    assert where(grain="children").backend == "processes"
-    assert where(address="auto") == Backend("ray", None, "auto")
+    assert choose_backend() == Backend("local")
+    assert choose_backend(workers=3) == Backend("processes", 3)
+    assert choose_backend(grain="children").backend == "processes"
+    assert choose_backend(address="auto") == Backend("ray", None, "auto")
 
 
 def test_going_on_is_where_it_was_unless_told(tmp_path: Path) -> None:
     before = {"plan": {"place": Backend("processes", 2, None, "children").as_dict()}}
-    assert where_before(before, tmp_path, Backend(), said=False) == Backend("processes", 2, None, "children")
-    assert where_before({}, tmp_path, Backend(), said=False) == Backend()
+    assert resume_backend(before, tmp_path, Backend(), explicit=False) == Backend("processes", 2, None, "children")
+    assert resume_backend({}, tmp_path, Backend(), explicit=False) == Backend()
     with pytest.raises(tfsm.TfsmError, match="was begun with --grain children"):
-        where_before(before, tmp_path, Backend("ray"), said=True)
+        resume_backend(before, tmp_path, Backend("ray"), explicit=True)
 
 
 def test_progress_of_several_is_added_up() -> None:
     told: list[Progress] = []
 
-    class Listener:
-        def progress(self, progress: Progress) -> None:
+    class Listener(Observer):
+        def on_progress(self, progress: Progress) -> None:
             told.append(progress)
 
     common = {"mutation": "control", "selection": "tournament", "intensity": 0.1, "seed": 0, "population": 5}
@@ -301,6 +302,6 @@ def test_progress_of_several_is_added_up() -> None:
         Settings(domain="a", runs=n, evaluations=100, init="normal", init_scale=None, log_every=10, **common)  # type: ignore[arg-type]
         for n in (2, 3)
     ]
-    together = Together(Listener(), settings)
-    together.part(1).progress(Progress(3, 1, 1, 120, 250, -0.5, "evolving"))
+    combined = CombinedProgress(Listener(), settings)
+    combined.observer(1).on_progress(Progress(3, 1, 1, 120, 250, -0.5, "evolving"))
     assert told == [Progress(5, 1, 1, 120, 450, -0.5, "evolving")]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.observers import Silent
+from tfsm.interfaces import Observer
 from tfsm.plugins import load_plugins
 from tfsm.runs.study import Member, StudyResult, run_study
 from tfsm.settings import resolve
@@ -28,7 +28,7 @@ def members(*names: str, **overrides: Any) -> list[Member]:
 
 
 def run(out: Path, wanted: list[Member], **options: Any) -> StudyResult:
-    return run_study(PLUGINS, wanted, kind="compare", out=out, watch=lambda *_: nullcontext(Silent()), **options)
+    return run_study(PLUGINS, wanted, kind="compare", out=out, watch=lambda *_: nullcontext(Observer()), **options)
 
 
 def outcome(directory: Path) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def test_other_settings_are_refused_and_nothing_is_touched(tmp_path: Path) -> No
     with pytest.raises(TfsmError, match="runs was 3 and is now 4"):
         run(tmp_path / "s", members("control", runs=4))
     with pytest.raises(TfsmError, match="a compare of simple-medium is in there"):
-        run_study(PLUGINS, members(), kind="sweep", out=tmp_path / "s", watch=lambda *_: nullcontext(Silent()))
+        run_study(PLUGINS, members(), kind="sweep", out=tmp_path / "s", watch=lambda *_: nullcontext(Observer()))
     assert (tmp_path / "s" / "study.json").read_bytes() == before
 
 

@@ -17,28 +17,28 @@ class Deaf:
 class Misheard(Ears):
     """Expects something else to be told."""
 
-    def best(self, run: int, genome: Any) -> None:
+    def on_interval(self, run: int, genome: Any) -> None:  # type: ignore[override]
         self.ends.append(genome)
 
 
 class Certain(Ears):
     """Takes every number for known."""
 
-    def interval(self, metrics: Any) -> None:
-        self.ends += [line["mean_fitness"] + 1 for line in metrics]
+    def on_interval(self, interval: Any) -> None:
+        self.ends.append(interval.metrics["mean_fitness"] + 1)
 
 
 class Impatient(Ears):
     """Wants to have heard of a run before the end."""
 
-    def ended(self, status: str) -> None:
+    def on_experiment_end(self, status: str) -> None:
         self.ends[0] = status
 
 
 class Homeless(Ears):
     """Writes into the directory that may not be there."""
 
-    def started(self, experiment: Any) -> None:
+    def on_experiment_start(self, experiment: Any) -> None:
         (experiment.directory / "x").touch()
 
 
@@ -47,10 +47,10 @@ class Mixing(Ears):
 
     place: ClassVar[list[Path]] = []
 
-    def started(self, experiment: Any) -> None:
+    def on_experiment_start(self, experiment: Any) -> None:
         self.place[:] = [experiment.directory] if experiment.directory else []
 
-    def interval(self, metrics: Any) -> None:
+    def on_interval(self, interval: Any) -> None:
         for place in self.place:
             (place / "x").touch()
 
@@ -58,15 +58,14 @@ class Mixing(Ears):
 class Meddling(Ears):
     """Changes what it is given."""
 
-    def interval(self, metrics: Any) -> None:
-        for line in metrics:
-            line["best_fitness"] = -line["best_fitness"]
+    def on_interval(self, interval: Any) -> None:
+        interval.metrics["best_fitness"] = -interval.metrics["best_fitness"]
 
 
 class Secret(Ears):
     """Draws from Python's global generator."""
 
-    def interval(self, metrics: Any) -> None:
+    def on_interval(self, interval: Any) -> None:
         self.ends.append(random.random())
 
 
@@ -81,9 +80,9 @@ class Stuck(Ears):
 class Raising(Ears):
     """Fails in the middle of a real run only."""
 
-    def started(self, experiment: Any) -> None:
+    def on_experiment_start(self, experiment: Any) -> None:
         self.real = experiment.settings["domain"] != "parity"
 
-    def interval(self, metrics: Any) -> None:
+    def on_interval(self, interval: Any) -> None:
         if self.real:
             raise RuntimeError("not like that")

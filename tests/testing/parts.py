@@ -10,7 +10,7 @@ import tensorflow as tf
 from annotated_types import Ge
 from typing_extensions import Doc
 
-from tfsm.interfaces import Evaluation, Nest, Tensor
+from tfsm.interfaces import Evaluation, Nest, Observer, Tensor
 from tfsm.models.network import Network
 from tfsm.plugins.registry import Entry, Kind
 from tfsm.testing.check_runs import StubMutation, StubSelection
@@ -54,13 +54,13 @@ class GoodScheme(StubSelection):
     """Anybody breeds."""
 
 
-class Ears:
+class Ears(Observer):
     """Hears of ends."""
 
     def __init__(self) -> None:
         self.ends: list[Any] = []
 
-    def finished(self, result: Any) -> None:
+    def on_run_end(self, result: Any) -> None:
         """Remember it."""
         self.ends.append(result)
 

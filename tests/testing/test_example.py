@@ -109,8 +109,8 @@ def test_disabled_it_is_not_there(site: FakeSite) -> None:
         (
             "__init__.py",
             "tfsm_hooks = 2",
-            "tfsm_hooks = 2",
-            "it was written for version 2 of tfsm's plugin interface, this tfsm has version 1: upgrade tfsm",
+            "tfsm_hooks = 3",
+            "it was written for version 3 of tfsm's plugin interface, this tfsm has version 2: upgrade tfsm",
         ),
     ],
     ids=["an import", "a hook", "a name", "too new"],

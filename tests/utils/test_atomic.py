@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tfsm.utils.atomic import atomic_write, is_draft, to_disk
+from tfsm.utils.atomic import atomic_write, flush_to_disk, is_temporary
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_until_the_end_the_old_file_is_there(tmp_path: Path) -> None:
     file.write_text("old")
     with atomic_write(file) as draft:
         assert draft.suffix == ".json"
-        assert is_draft(draft)
+        assert is_temporary(draft)
         draft.write_text("new")
         assert file.read_text() == "old"
     assert file.read_text() == "new"
@@ -88,10 +88,10 @@ def test_a_file_system_that_cannot_be_asked_is_no_error(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "fsync", refuse)
     (tmp_path / "a").touch()
-    to_disk(tmp_path / "a")
-    to_disk(tmp_path)
+    flush_to_disk(tmp_path / "a")
+    flush_to_disk(tmp_path)
 
 
 @pytest.mark.parametrize(("name", "draft"), [(".run.json.part.json", True), ("run.json", False), (".lock", False)])
 def test_drafts_are_known_by_their_names(name: str, draft: bool) -> None:
-    assert is_draft(Path(name)) is draft
+    assert is_temporary(Path(name)) is draft

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tfsm.errors import TfsmError
-from tfsm.runs.records import RECORD, STUDY, checked_metrics, checked_record, checked_study
+from tfsm.runs.records import RECORD, STUDY, read_valid_metrics, read_valid_record, read_valid_study
 from tfsm.settings.schema import flatten_settings
 
 
@@ -94,7 +94,7 @@ def load_studies(directories: Sequence[Path], *, strict: bool = True) -> list[St
 def _run_directories(directory: Path) -> list[tuple[Path, dict[str, Any]]]:
     """Return run directories, and what the study that each belongs to tells of it."""
     if (directory / STUDY).is_file():
-        study = checked_study(directory)
+        study = read_valid_study(directory)
         there = [(directory / member["directory"], {**study, "name": member["name"]}) for member in study["members"]]
         return [(path, told) for path, told in there if (path / RECORD).is_file()]
     if not (directory / RECORD).is_file() and directory.is_dir():
@@ -105,7 +105,7 @@ def _run_directories(directory: Path) -> list[tuple[Path, dict[str, Any]]]:
 
 
 def _method(directory: Path, told: Mapping[str, Any]) -> Method:
-    record = checked_record(directory)
+    record = read_valid_record(directory)
     settings = record["settings"]
     if told.get("scale", 1.0) != 1.0:
         record["scale"] = told["scale"]
@@ -113,7 +113,7 @@ def _method(directory: Path, told: Mapping[str, Any]) -> Method:
         RunOutcome(run["run"], run["solved"], run["evaluations"], run["best_fitness"]) for run in record["runs"]
     )
     name = str(told.get("name", settings["mutation"]))
-    return Method(name, outcomes, settings["evaluations"], checked_metrics(directory), settings, record, directory)
+    return Method(name, outcomes, settings["evaluations"], read_valid_metrics(directory), settings, record, directory)
 
 
 def _told_apart(methods: Sequence[Method]) -> tuple[Method, ...]:

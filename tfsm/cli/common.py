@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Final, Self, TypeAlias
 import typer
 
 from tfsm.errors import TfsmError
-from tfsm.utils.tf_startup import import_quietly
+from tfsm.utils.tf_startup import import_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -267,4 +267,4 @@ class Interrupt:
 def import_for(*entries: Entry) -> None:
     """Import TensorFlow now if a part must be imported to be asked for its options."""
     if any(entry.options is None for entry in entries):
-        import_quietly()
+        import_tensorflow()

@@ -28,7 +28,7 @@ from tfsm.errors import TfsmError
 
 if TYPE_CHECKING:
     from tfsm.plugins import Plugins
-    from tfsm.runs.doctor import Anatomy, Diagnosis, Layer
+    from tfsm.runs.doctor import LayerDiagnosis, ModelDiagnosis, RunDiagnosis
 
 
 def doctor(
@@ -76,37 +76,37 @@ def doctor(
     _print(_diagnosis(plugins, domain, mutation, overrides, set_ or (), config), json)
 
 
-def _anatomy(model: str, layers: str | None, trust: bool) -> Anatomy:
+def _anatomy(model: str, layers: str | None, trust: bool) -> ModelDiagnosis:
     from tfsm.models.names import check_model_name, parse_patterns
-    from tfsm.utils.tf_startup import import_quietly
+    from tfsm.utils.tf_startup import import_tensorflow
 
     check_model_name(model, trust=trust)
     parse_patterns(layers or ())
-    import_quietly()
+    import_tensorflow()
     from tfsm.models.loading import load_or_build_model
     from tfsm.models.network import build_network
-    from tfsm.runs.doctor import dissect
+    from tfsm.runs.doctor import diagnose_model
 
-    return dissect(build_network(load_or_build_model(model, trust=trust), layers or ()))
+    return diagnose_model(build_network(load_or_build_model(model, trust=trust), layers or ()))
 
 
 def _diagnosis(
     plugins: Plugins, domain: str, mutation: str, overrides: dict[str, Any], sets: Sequence[str], config: Path | None
-) -> Diagnosis:
+) -> RunDiagnosis:
     from tfsm.cli.common import import_for
     from tfsm.settings import resolve
-    from tfsm.utils.tf_startup import import_quietly
+    from tfsm.utils.tf_startup import import_tensorflow
 
     import_for(plugins.domains[domain], plugins.mutations[mutation])
     resolved = resolve(plugins, domain=domain, mutation=mutation, overrides=overrides, sets=sets, config=config)
-    import_quietly()
+    import_tensorflow()
     from tfsm.runs.build import build_engine
-    from tfsm.runs.doctor import diagnose
+    from tfsm.runs.doctor import diagnose_run
 
-    return diagnose(build_engine(plugins, resolved.settings))
+    return diagnose_run(build_engine(plugins, resolved.settings))
 
 
-def _print(found: Anatomy | Diagnosis, json: bool) -> None:
+def _print(found: ModelDiagnosis | RunDiagnosis, json: bool) -> None:
     if json:
         print_json(found)
         return
@@ -124,7 +124,7 @@ def _print(found: Anatomy | Diagnosis, json: bool) -> None:
         console.print(f"slow: {line}" if line in found.slow else line, soft_wrap=True)
 
 
-def _table(layers: Sequence[Layer]) -> Any:
+def _table(layers: Sequence[LayerDiagnosis]) -> Any:
     from rich.table import Table
 
     from tfsm.report.formatting import replace_unprintable
@@ -160,11 +160,11 @@ def list_(
     json: Json = False,
 ) -> None:
     """List run directories and studies, the newest first."""
-    from tfsm.runs.inventory import listed
+    from tfsm.runs.inventory import list_directories
 
     found = [
         item
-        for item in listed(top)
+        for item in list_directories(top)
         if (domain is None or fnmatchcase(item.domain, domain))
         and (mutation is None or any(fnmatchcase(name, mutation) for name in item.methods))
         and (status is None or item.status == status)
@@ -204,15 +204,15 @@ def show(
 ) -> None:
     """Show what a run directory or study tells of itself."""
     from tfsm.analysis.results import load_studies
-    from tfsm.runs.inventory import describe, is_ours
-    from tfsm.runs.records import RECORD, STUDY, checked_record, checked_study
+    from tfsm.runs.inventory import is_run_or_study, summarize_directory
+    from tfsm.runs.records import RECORD, STUDY, read_valid_record, read_valid_study
 
-    if not is_ours(directory):
+    if not is_run_or_study(directory):
         raise TfsmError(f"{directory}: neither a run directory nor a study")
-    told = describe(directory)
+    told = summarize_directory(directory)
     if told.problem:
         raise TfsmError(told.problem)
-    record = checked_study(directory) if (directory / STUDY).is_file() else checked_record(directory)
+    record = read_valid_study(directory) if (directory / STUDY).is_file() else read_valid_record(directory)
     if json:
         print_json(record | {"directory": directory})
         return
@@ -251,14 +251,14 @@ def rm(
     force: Annotated[bool, typer.Option("--force", help="Also what is running, or holds files of yours.")] = False,
 ) -> None:
     """Remove run directories and studies, and nothing else."""
-    from tfsm.runs.inventory import describe, is_ours, remove
+    from tfsm.runs.inventory import is_run_or_study, remove, summarize_directory
 
-    strange = [directory for directory in directories if not is_ours(directory)]
+    strange = [directory for directory in directories if not is_run_or_study(directory)]
     if strange:
         which = ", ".join(map(str, strange))
         raise TfsmError(f"{which}: neither a run directory nor a study; nothing was removed")
     for directory in directories:
-        told = describe(directory)
+        told = summarize_directory(directory)
         words = f"{directory}: {told.kind} of {told.domain}, {told.solved} of {told.runs} solved, {_bytes(told.size)}"
         if not yes and not typer.confirm(f"remove {words}?", err=True):
             say("kept")

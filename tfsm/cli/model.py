@@ -51,9 +51,9 @@ def opened(model: str, experience: Path, *, trust: bool) -> tuple[keras.Model, A
 
     check_model_name(model, trust=trust)
     inputs = read_experience(experience)
-    from tfsm.utils.tf_startup import import_quietly
+    from tfsm.utils.tf_startup import import_tensorflow
 
-    import_quietly()
+    import_tensorflow()
     from tfsm.models.loading import load_or_build_model
 
     return load_or_build_model(model, trust=trust), inputs

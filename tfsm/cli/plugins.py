@@ -43,9 +43,9 @@ def check(
 
     plugins = context(ctx, disable_plugin).plugins()
     found = find_targets(plugins, name)
-    from tfsm.utils.tf_startup import import_quietly
+    from tfsm.utils.tf_startup import import_tensorflow
 
-    import_quietly()
+    import_tensorflow()
     from tfsm.testing.suite import parts_under_test
 
     parts = parts_under_test(found.parts, set_ or ())

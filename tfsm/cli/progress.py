@@ -7,41 +7,28 @@ import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from tfsm.cli.common import err, say
+from tfsm.interfaces import Observer
 
 if TYPE_CHECKING:
-    from tfsm.evolution.observers import Progress, RunResult, Snapshot
+    from tfsm.evolution.observers import Progress
     from tfsm.settings import Settings
 
 
 LINE_SECONDS = 10.0
 
 
-def progress_of(settings: Settings, *, quiet: bool, title: str | None = None) -> AbstractContextManager[Any]:
+def progress_of(settings: Settings, *, quiet: bool, title: str | None = None) -> AbstractContextManager[Observer]:
     """Return an observer that shows progress in the way that fits where stderr goes."""
     if quiet:
-        return nullcontext(_Nothing())
+        return nullcontext(Observer())
     title = title or f"{settings.domain}, {settings.mutation}"
     return _Bar(title) if sys.stderr.isatty() else _Lines(title)
 
 
-class _Nothing:
-    def progress(self, progress: Progress) -> None:
-        pass
-
-    def interval(self, metrics: list[dict[str, Any]]) -> None:
-        pass
-
-    def population(self, snapshot: Snapshot) -> None:
-        pass
-
-    def finished(self, result: RunResult) -> None:
-        pass
-
-
-class _Shown(_Nothing):
+class _Shown(Observer):
     """Counts evaluations per second over the last while, compile time left out."""
 
     def __init__(self, title: str) -> None:
@@ -81,7 +68,7 @@ class _Lines(_Shown):
         say(f"{self._title}: starting TensorFlow")
         return self
 
-    def progress(self, progress: Progress) -> None:
+    def on_progress(self, progress: Progress) -> None:
         best, speed, left = self._words(progress)
         now = time.monotonic()
         over = progress.finished == progress.runs
@@ -117,7 +104,7 @@ class _Bar(_Shown):
     ) -> None:
         self._bar.stop()
 
-    def progress(self, progress: Progress) -> None:
+    def on_progress(self, progress: Progress) -> None:
         best, speed, left = self._words(progress)
         words = (
             f"{progress.evaluations:,} evals  {progress.solved}/{progress.runs} solved  best {best}  {speed}  "

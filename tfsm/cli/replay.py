@@ -64,9 +64,9 @@ def replay(
 
         check_film_path(save)
 
-    from tfsm.utils.tf_startup import import_quietly
+    from tfsm.utils.tf_startup import import_tensorflow
 
-    import_quietly()
+    import_tensorflow()
     from tfsm.render import replay as past
 
     title = f"{directory}"

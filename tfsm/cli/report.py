@@ -178,15 +178,15 @@ def robustness(
     disable_plugin: DisablePlugin = None,
 ) -> None:
     """Perturb every evolved solution by every operator, and tell how much of its performance is left."""
-    from tfsm.runs.records import checked_record, checked_study
-    from tfsm.utils.tf_startup import import_quietly
+    from tfsm.runs.records import read_valid_record, read_valid_study
+    from tfsm.utils.tf_startup import import_tensorflow
 
     plugins = context(ctx, disable_plugin).plugins()
     names = mutations_of(plugins, mutation)
     if (directory / "study.json").is_file():
-        checked_study(directory)
+        read_valid_study(directory)
     else:
-        checked_record(directory)  # a mistake is told before TensorFlow has started
+        read_valid_record(directory)  # a mistake is told before TensorFlow has started
 
     from rich.progress import Progress
 
@@ -196,7 +196,7 @@ def robustness(
         def tell(done: int, of: int, what: str) -> None:
             bar.update(task, completed=done, total=of, description=what)
 
-        import_quietly()
+        import_tensorflow()
         from tfsm.analysis.robustness import measure_robustness
 
         found = measure_robustness(

@@ -61,9 +61,9 @@ def reproduce(
     # Whatever can be wrong is found before TensorFlow starts.
     experiments = {domain: _experiments(plugins, domain, wanted, scale, seed, set_ or []) for domain in wanted.domains}
 
-    from tfsm.utils.tf_startup import import_quietly
+    from tfsm.utils.tf_startup import import_tensorflow
 
-    import_quietly()
+    import_tensorflow()
     from tfsm.analysis.claims import Evidence
     from tfsm.analysis.reproduce import SUMMARY_FOLDER, Reproduction
     from tfsm.analysis.results import load_studies

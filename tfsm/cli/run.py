@@ -106,12 +106,12 @@ def run(
     disable_plugin: DisablePlugin = None,
 ) -> None:
     """Evolve networks for a domain with a mutation operator."""
-    from tfsm.parallel.pool import where, where_before
+    from tfsm.parallel.pool import choose_backend, resume_backend
     from tfsm.runs.records import read_record
 
     if order is not None and grain not in (None, "children"):
         raise TfsmError(f"--order {order}: only --grain children has an order, and this is --grain {grain}")
-    place = where(backend, workers, address, "children" if order is not None else grain)
+    place = choose_backend(backend, workers, address, "children" if order is not None else grain)
     plugins = context(ctx, disable_plugin).plugins()
     overrides = {
         "intensity": intensity,
@@ -131,7 +131,7 @@ def run(
         also = {"DOMAIN": domain, "--mutation": mutation, "--set": set_, "--config": config, "--out": out_}
         resolved = _reopened(plugins, resume, overrides, [name for name, value in also.items() if value])
         said = any(value is not None for value in (backend, workers, address, grain, order))
-        place = where_before(read_record(resume), resume, place, said=said)
+        place = resume_backend(read_record(resume), resume, place, explicit=said)
         if _is_complete(resume, resolved):
             say(f"{resume}: finished already; --evaluations or --runs with a larger number goes on")
             return
@@ -140,10 +140,10 @@ def run(
 
     from tfsm.cli.common import Interrupt
     from tfsm.cli.progress import progress_of
-    from tfsm.utils.tf_startup import import_quietly
+    from tfsm.utils.tf_startup import import_tensorflow
 
     with Interrupt() as interrupt, progress_of(resolved.settings, quiet=quiet) as progress:
-        import_quietly()
+        import_tensorflow()
         from tfsm.runs.runner import run_experiment
 
         result = run_experiment(
@@ -155,7 +155,7 @@ def run(
             observers=[progress],
             stop=interrupt.asked,
             notify=say,
-            where=place,
+            backend=place,
             order=order,
         )
     if json:
@@ -190,9 +190,9 @@ def _resolved(
 def _reopened(plugins: Plugins, directory: Path, overrides: dict[str, Any], also: list[str]) -> ResolvedSettings:
     if also:
         raise TfsmError(f"--resume: goes on with {directory} as it is, so {', '.join(also)} cannot be given with it")
-    from tfsm.runs.resume import reopened
+    from tfsm.runs.resume import resume_settings
 
-    return reopened(plugins, directory, overrides)
+    return resume_settings(plugins, directory, overrides)
 
 
 def _is_complete(directory: Path, resolved: ResolvedSettings) -> bool:

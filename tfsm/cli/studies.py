@@ -100,7 +100,7 @@ def study(
     quiet: bool,
     extra: dict[str, Any] | None = None,
     top: Path | None = None,
-    where: Backend | None = None,
+    backend: Backend | None = None,
 ) -> StudyResult:
     """Run all of them, with progress, and tell how to go on if it was interrupted.
 
@@ -112,19 +112,19 @@ def study(
         quiet: show no progress.
         extra: what else to write into its record.
         top: the directory that the user would name to go on, if not the study's own.
-        where: where the work is done.
+        backend: where the experiments run.
     """
     from tfsm.cli.common import Interrupt
     from tfsm.cli.progress import progress_of
-    from tfsm.runs.records import STUDY, checked_study
-    from tfsm.utils.tf_startup import import_quietly
+    from tfsm.runs.records import STUDY, read_valid_study
+    from tfsm.utils.tf_startup import import_tensorflow
 
     count = len(experiments)
     if out is not None and (out / STUDY).is_file():
-        checked_study(out)  # a damaged one cannot be gone on with, and that is told before TensorFlow has started
+        read_valid_study(out)  # a damaged one cannot be gone on with, and that is told before TensorFlow has started
 
     with Interrupt() as interrupt:
-        import_quietly()
+        import_tensorflow()
         from tfsm.runs.study import Member, run_study
 
         def watch(number: int | None, member: Member) -> AbstractContextManager[Any]:
@@ -142,7 +142,7 @@ def study(
             extra=extra,
             stop=interrupt.asked,
             notify=say,
-            where=where,
+            backend=backend,
         )
     if result.interrupted:
         words = ["tfsm", *sys.argv[1:]]
@@ -184,9 +184,9 @@ def compare(
 
     Interrupted, it goes on where it stopped if it is given the same --out again; operators may be added in this way.
     """
-    from tfsm.parallel.pool import where
+    from tfsm.parallel.pool import choose_backend
 
-    place = where(backend, workers, address, grain)
+    place = choose_backend(backend, workers, address, grain)
     plugins = context(ctx, disable_plugin).plugins()
     names = mutations_of(plugins, mutation)
     prepare(plugins, domain, names, observer or ())
@@ -211,7 +211,7 @@ def compare(
     least = min(own.settings.evaluations for _, own in members)
     if at is not None and not 0 < at <= least:
         raise TfsmError(f"--at {at}: expected a number from 1 to {least:,}, the evaluations of a run")
-    result = study(plugins, members, kind="compare", out=out, quiet=quiet, where=place)
+    result = study(plugins, members, kind="compare", out=out, quiet=quiet, backend=place)
 
     from tfsm.cli.report import show
 
@@ -257,9 +257,9 @@ def sweep(
 
     Interrupted, it goes on where it stopped if it is given the same --out again.
     """
-    from tfsm.parallel.pool import where
+    from tfsm.parallel.pool import choose_backend
 
-    place = where(backend, workers, address, grain)
+    place = choose_backend(backend, workers, address, grain)
     plugins = context(ctx, disable_plugin).plugins()
     names, intensities = mutations_of(plugins, mutation), _intensities(grid)
     prepare(plugins, domain, names, observer or ())
@@ -282,7 +282,7 @@ def sweep(
     )
     tried = [(name, x, f"{name}-{x:g}") for name in names for x in intensities]
     experiments = [(label, resolved(name, intensity=x)) for name, x, label in tried]
-    result = study(plugins, experiments, kind="sweep", out=out, quiet=quiet, extra={"grid": intensities}, where=place)
+    result = study(plugins, experiments, kind="sweep", out=out, quiet=quiet, extra={"grid": intensities}, backend=place)
 
     from tfsm.analysis.results import load_studies
     from tfsm.analysis.sweep import choose_intensity, format_toml

@@ -24,11 +24,11 @@ from tfsm.evolution.compile_plan import TracedFunction
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.event_log import Event, EventKind, EventReplay
 from tfsm.evolution.lockstep_loop import LogIntervals
-from tfsm.evolution.observers import Observer, RunResult
+from tfsm.evolution.observers import RunResult
 from tfsm.evolution.reporter import Reporter
 from tfsm.evolution.state import State
 from tfsm.evolution.variation import Match
-from tfsm.interfaces import Failures, Tensor
+from tfsm.interfaces import Failures, Observer, Tensor
 
 
 class ChildExchange:
@@ -318,7 +318,7 @@ class AsyncLoop:
         runs: the numbers of the runs, or how many there are, counted from 0.
         evaluations: the most evaluations of one run, the initial population included.
         log_every: evaluations between two logged intervals of a run.
-        observers: who is told.
+        observers: the observers to notify.
         events: called with every event, in order.
         replay: events of such a log: they happen again, in this order; what comes after them happens as it comes.
         failures: what becomes of individuals that could not be made: everything ends with an error, or they count as
@@ -364,6 +364,8 @@ class AsyncLoop:
         self.events = 0
         """How many events there were so far."""
         engine.reset(self._runs.start)
+        ended = {result.run for group in saved for result in group.results}
+        self._reporter.report_start(run for run in self._runs if run not in ended)
         for group in saved:
             self._restore(group)
         self._report_progress()
@@ -560,7 +562,7 @@ class AsyncLoop:
             self._before_end[run] = capture_before_end(self._engine.state, lane, self._tracker.snapshot(run), standing)
         if not regular:
             self._log(run)
-        self.results.append(self._reporter.end(lane))
+        self.results.append(self._reporter.report_end(lane))
         self._tracker.end(run)
         self._exchange.forget(run)
         if self._replay is not None:
@@ -568,7 +570,7 @@ class AsyncLoop:
 
     def _log(self, run: int) -> None:
         lane = self._lane(run)
-        self._reporter.log([lane], {lane: self._tracker.interval(run)})
+        self._reporter.report_interval([lane], {lane: self._tracker.interval(run)})
 
     def _note(self, kind: EventKind, run: int, number: int) -> None:
         self.events += 1
@@ -584,7 +586,7 @@ class AsyncLoop:
             for run in self._tracker.active_runs
         )
         phase = "initial population" if starting else "evolving"
-        self._reporter.progress(self._runs, self.results, len(self._runs), self._budget, phase)
+        self._reporter.report_progress(self._runs, self.results, len(self._runs), self._budget, phase)
 
 
 def _check(engine: Engine, runs: range, saved: Sequence[Checkpoint], replay: Sequence[Event]) -> None:

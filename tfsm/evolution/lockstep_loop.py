@@ -12,8 +12,9 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.evolution.checkpoint import Checkpoint, CheckpointWriter, read_tables, restore_tables
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.observers import Observer, RunResult
+from tfsm.evolution.observers import RunResult
 from tfsm.evolution.reporter import Reporter
+from tfsm.interfaces import Observer
 
 CALL_SECONDS = 0.5
 """A call should last about this long: short enough to feel alive, long enough to cost nothing."""
@@ -103,7 +104,7 @@ class LockstepLoop:
         runs: the numbers of the runs, or how many there are, counted from 0.
         evaluations: the most evaluations of one run, the initial population included.
         log_every: evaluations between two logged intervals.
-        observers: who is told.
+        observers: the observers to notify.
         stop: asked between two calls of the compiled step; True ends all runs early, with everything kept.
         checkpoints: who is given what is worth keeping.
         saved: where groups of these runs stood when they were left; the others start from the beginning.
@@ -163,6 +164,7 @@ class LockstepLoop:
         reporter.reported_champions |= group.reported_champions
         if spent:
             restore_tables(state, group.tables, active)
+        reporter.report_start(group.active_runs)
         population = min(engine.selector.initial_population, self._budget)
         while active:
             starting = spent < population
@@ -180,8 +182,8 @@ class LockstepLoop:
             left = [lane for lane in active if lane not in ending]
             regular = spent in LogIntervals(self._log_every, population)
             if regular or ending:
-                reporter.log(active if regular else ending)
-            self._results += [reporter.end(lane) for lane in ending]
+                reporter.report_interval(active if regular else ending)
+            self._results += [reporter.report_end(lane) for lane in ending]
             active = left
             over = spent >= self._budget or self.interrupted
             if over or not left or self._is_due(spent):
@@ -189,8 +191,8 @@ class LockstepLoop:
                 self._keep(group, spent, left, last=not self.interrupted and (over or not left))
             if over and left:
                 if not regular:
-                    reporter.log(left)
-                self._results += [reporter.end(lane) for lane in left]
+                    reporter.report_interval(left)
+                self._results += [reporter.report_end(lane) for lane in left]
                 active = []
             self._tell(group.runs, "initial population" if starting else "evolving")
             yield
@@ -224,13 +226,15 @@ class LockstepLoop:
         solved = state.solved.numpy()
         ending = [lane for lane in active if solved[lane] and self._engine.stop_when_solved]
         if ending:
-            reporter.log(ending)
-            self._results += [reporter.end(lane) for lane in ending]
+            reporter.report_interval(ending)
+            self._results += [reporter.report_end(lane) for lane in ending]
         going = [lane for lane in active if lane not in ending]
         spent = int(state.evaluations.numpy()[going].min()) if going else 0
         if spent:
             self._keep(group, spent, going)
-            self._results += [reporter.end(lane) for lane in going if np.isfinite(state.best_fitness.numpy()[lane])]
+            self._results += [
+                reporter.report_end(lane) for lane in going if np.isfinite(state.best_fitness.numpy()[lane])
+            ]
 
     def _keep(self, group: Checkpoint, spent: int, lanes: list[int], *, last: bool = False) -> None:
         """Let somebody keep where a group stands, with these lanes going on."""
@@ -250,7 +254,7 @@ class LockstepLoop:
         )
 
     def _tell(self, runs: range, phase: str) -> None:
-        self._reporter.progress(runs, self._results, len(self._runs), self._budget, phase)
+        self._reporter.report_progress(runs, self._results, len(self._runs), self._budget, phase)
 
 
 def _groups(runs: range, saved: Sequence[Checkpoint], width: int) -> list[Checkpoint]:

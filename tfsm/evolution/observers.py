@@ -1,15 +1,101 @@
-"""What a run tells the world: while it goes on, and when it has ended."""
+"""The records that observers receive: what is about to run, how it progresses and how each run ended."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from tfsm.interfaces import Observer
+
 if TYPE_CHECKING:
     from tfsm.models.genome import Section
+
+OBSERVER_METHODS: Final = tuple(name for name in vars(Observer) if name.startswith("on_"))
+"""The names of the events, in the order in which an experiment first reports them."""
+
+Status: TypeAlias = Literal["finished", "interrupted", "failed"]
+
+
+@dataclass(frozen=True)
+class ExperimentInfo:
+    """The experiment that is about to run."""
+
+    settings: dict[str, Any]
+    """All settings as plain JSON values."""
+    directory: Path | None
+    """The run directory; None where nothing is written."""
+    layers: tuple[Section, ...]
+    """The layers with trainable weights and their places in a genome."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of all runs together."""
+
+    runs: int
+    finished: int
+    solved: int
+    evaluations: int
+    """Used by all runs so far."""
+    budget: int
+    """The evaluations used so far plus those that the unfinished runs may still use."""
+    best_fitness: float
+    phase: str
+    """`compiling`, `initial population` or `evolving`."""
+
+
+@dataclass(frozen=True)
+class PopulationSnapshot:
+    """The behavior of a population at the end of a logging interval."""
+
+    run: int
+    evaluations: int
+    behavior: np.ndarray
+    """`[N, D]`; NaN in an empty place."""
+    fitness: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """`[N]`; minus infinity in an empty place or for a broken individual."""
+    names: tuple[str, ...] = ()
+    """The names of the `D` numbers, if the domain has any."""
+    cells: np.ndarray | None = None
+    """`[N, D]`: the centres of the cells into which a scheme divides behavior; infinite where a place has none."""
+
+
+@dataclass(frozen=True)
+class Champion:
+    """The best individual of a run so far."""
+
+    fitness: float
+    genome: np.ndarray = field(repr=False)
+    """`[P]`"""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One run at the end of a logging interval, or of the run."""
+
+    run: int
+    evaluations: int
+    metrics: dict[str, Any]
+    """The line of `metrics.jsonl`."""
+    sensitivity: np.ndarray | None = None
+    """`[P]`: how sensitive a parent's weights are, if the operator measures that."""
+    population: PopulationSnapshot | None = None
+    """If the domain names its behavior or the selection scheme needs it."""
+    champion: Champion | None = None
+    """If it changed since the last interval."""
+
+
+@dataclass(frozen=True)
+class CheckpointInfo:
+    """A checkpoint that is on disk."""
+
+    runs: range
+    evaluations: int
+    """Of each unfinished run; of the furthest one where they are not in step."""
+    file: Path
 
 
 @dataclass(frozen=True)
@@ -20,16 +106,16 @@ class RunResult:
     seed: int
     solved: bool
     evaluations: int
-    """Evaluations to the solution, or spent."""
+    """Evaluations to the solution, or all that were used."""
     best_fitness: float
     """The highest fitness seen."""
     champion_fitness: float
-    """The champion's; lower than the best where whoever solved the task was not the fittest."""
+    """Lower than the best fitness if the individual that solved the task was not the fittest."""
     champion: np.ndarray = field(repr=False)
     """The genome that solved the task, or the best one seen."""
 
     def summary(self) -> dict[str, Any]:
-        """Return what the JSON summary says of this run; a fitness that is not finite becomes null."""
+        """Return this run's entry of the JSON summary; a fitness that is not finite becomes null."""
         return {
             "run": self.run,
             "seed": self.seed,
@@ -42,125 +128,3 @@ class RunResult:
 
 def _finite(number: float) -> float | None:
     return number if np.isfinite(number) else None
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where all runs stand, for somebody who watches."""
-
-    runs: int
-    finished: int
-    solved: int
-    evaluations: int
-    """Spent by all runs so far."""
-    budget: int
-    """What all runs may still spend at the most, together with what they have spent."""
-    best_fitness: float
-    phase: str
-    """`compiling`, `initial population` or `evolving`."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """What a run's population does, at the end of a logging interval."""
-
-    run: int
-    evaluations: int
-    behavior: np.ndarray
-    """`[N, D]`; NaN where nobody is."""
-    fitness: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    """`[N]`; minus infinity where nobody is, or somebody broken."""
-    names: tuple[str, ...] = ()
-    """What the `D` numbers are, if the domain says so."""
-    cells: np.ndarray | None = None
-    """`[N, D]`: the middles of the cells that a scheme divides behavior into; infinite where a place has none."""
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """What is about to be evolved."""
-
-    settings: dict[str, Any]
-    """All of them, as plain JSON values."""
-    directory: Path | None
-    """The run directory; None where nothing is kept."""
-    layers: tuple[Section, ...]
-    """The layers that have trainable weights, and where these lie in a genome."""
-
-
-Status: TypeAlias = Literal["finished", "interrupted", "failed"]
-
-
-class Observer(Protocol):
-    """Whoever wants to know. An observer of yours need only have the methods that it cares for."""
-
-    def started(self, experiment: Experiment) -> None:
-        """Hear what is about to be evolved."""
-        ...
-
-    def progress(self, progress: Progress) -> None:
-        """Hear where all runs stand, a few times a second."""
-        ...
-
-    def interval(self, metrics: list[dict[str, Any]]) -> None:
-        """Hear each run's metrics at the end of a logging interval, or of the run."""
-        ...
-
-    def sensitivity(self, run: int, evaluations: int, values: np.ndarray) -> None:
-        """Hear how sensitive a parent's weights `[P]` are, at the end of an interval, if the operator measures that."""
-        ...
-
-    def population(self, snapshot: Snapshot) -> None:
-        """Hear what a population does, if the domain gives names to that."""
-        ...
-
-    def best(self, run: int, evaluations: int, fitness: float, genome: np.ndarray) -> None:
-        """Hear that a run has a new champion `[P]`, at the end of an interval."""
-        ...
-
-    def solved(self, run: int, evaluations: int) -> None:
-        """Hear that a run was solved."""
-        ...
-
-    def finished(self, result: RunResult) -> None:
-        """Hear how a run ended."""
-        ...
-
-    def ended(self, status: Status) -> None:
-        """Hear how all of it ended; nothing comes after that."""
-        ...
-
-
-EVENTS: Final = tuple(name for name in vars(Observer) if not name.startswith("_"))
-"""What an observer can hear of."""
-
-
-class Silent:
-    """An observer that does nothing; a base for those that care for some events only."""
-
-    def started(self, experiment: Experiment) -> None:
-        """Ignore it."""
-
-    def progress(self, progress: Progress) -> None:
-        """Ignore it."""
-
-    def interval(self, metrics: list[dict[str, Any]]) -> None:
-        """Ignore it."""
-
-    def sensitivity(self, run: int, evaluations: int, values: np.ndarray) -> None:
-        """Ignore it."""
-
-    def population(self, snapshot: Snapshot) -> None:
-        """Ignore it."""
-
-    def best(self, run: int, evaluations: int, fitness: float, genome: np.ndarray) -> None:
-        """Ignore it."""
-
-    def solved(self, run: int, evaluations: int) -> None:
-        """Ignore it."""
-
-    def finished(self, result: RunResult) -> None:
-        """Ignore it."""
-
-    def ended(self, status: Status) -> None:
-        """Ignore it."""

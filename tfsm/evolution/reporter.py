@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -12,8 +12,9 @@ import tensorflow as tf
 
 from tfsm.evolution.divergence_probe import probe_count
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.observers import Observer, Progress, RunResult, Snapshot
+from tfsm.evolution.observers import Champion, Interval, PopulationSnapshot, Progress, RunResult
 from tfsm.evolution.state import TALLIES
+from tfsm.interfaces import Observer
 from tfsm.models.genome import Section, find_sections
 
 QUANTILES = (0.05, 0.5, 0.95)
@@ -50,14 +51,14 @@ def plain(value: Any) -> Any:
 
 
 class Reporter:
-    """Tells of lanes; lane 0 is the run `first`.
+    """Reports the state of lanes to observers; lane 0 is the run `first`.
 
     Args:
-        engine: whose state is told of.
-        seed: the experiment's seed, for the record.
+        engine: the engine whose state is reported.
+        seed: the experiment's seed, for the results.
         log_every: evaluations between two logged intervals.
-        observers: who is told.
-        width: the most lanes that are logged at once; None: all that there are.
+        observers: the observers.
+        width: maximum number of lanes that are logged at once; None: all lanes.
     """
 
     def __init__(
@@ -70,21 +71,27 @@ class Reporter:
         self.first = 0
         """The run in lane 0."""
         self.reported_champions: dict[int, tuple[bool, float]] = {}
-        """What was last told of each run's champion: whether it solves, and its fitness."""
+        """The last reported champion of each run: whether it solves the task, and its fitness."""
         self._made: dict[int, int] = {}
         """Evaluations of the runs that have ended here."""
         self.compile_seconds = 0.0
         """What the first call of the probe took, nearly all of it compiling."""
 
-    def progress(self, runs: range, results: Sequence[RunResult], number: int, budget: int, phase: str) -> None:
-        """Tell where all runs stand.
+    def report_start(self, runs: Iterable[int]) -> None:
+        """Report runs that are about to start or resume."""
+        for run in runs:
+            for observer in self._observers:
+                observer.on_run_start(run)
+
+    def report_progress(self, runs: range, results: Sequence[RunResult], number: int, budget: int, phase: str) -> None:
+        """Report the state of all runs together.
 
         Args:
-            runs: those that have lanes now.
-            results: how those ended that have.
-            number: of all runs.
-            budget: the most evaluations of one run.
-            phase: what is going on, in words.
+            runs: the runs that have lanes now.
+            results: the runs that have ended.
+            number: number of all runs.
+            budget: maximum evaluations per run.
+            phase: `compiling`, `initial population` or `evolving`.
         """
         state = self._engine.state
         ended = {result.run for result in results}
@@ -102,21 +109,21 @@ class Reporter:
             phase=phase,
         )
         for observer in self._observers:
-            observer.progress(progress)
+            observer.on_progress(progress)
 
-    def log(self, lanes: list[int], more: Mapping[int, Mapping[str, Any]] = MappingProxyType({})) -> None:
-        """Tell of an interval of these lanes that ends here, and of new champions; their next interval begins.
+    def report_interval(self, lanes: list[int], more: Mapping[int, Mapping[str, Any]] = MappingProxyType({})) -> None:
+        """Report the interval of these lanes that ends here; their next interval begins.
 
         Args:
             lanes: the lanes.
-            more: what else the metrics of a lane say.
+            more: additional metrics by lane.
         """
         state = self._engine.state
         divergence, sensitivity = self._probe(lanes)
         tallies = {name: tally.numpy() for name, tally in state.tallies.items()}
-        fitness, evaluations = state.fitness.numpy(), state.evaluations.numpy()
+        fitness, evaluations, behavior = state.fitness.numpy(), state.evaluations.numpy(), state.behavior.numpy()
         best = state.best_fitness.numpy()
-        metrics = []
+        intervals = []
         for place, lane in enumerate(lanes):
             healthy = fitness[lane][np.isfinite(fitness[lane])]
             children = tallies["children"][lane]
@@ -131,27 +138,31 @@ class Reporter:
                 "divergence_quantiles": quartiles(divergence[place]),
                 **{name: shares.pop(name) for name in TALLIES[1:]},
             }
-            if (cells := self._cells(lane)) is not None:
+            cells = self._cells(lane)
+            if cells is not None:
                 line["coverage"] = healthy.size / np.isfinite(cells).all(axis=1).sum()
             if sensitivity.size:
                 line["sensitivity"] = spread(self._sections, sensitivity[place])
             line |= {name: share for name, share in shares.items() if name not in line}
-            metrics.append(plain({**line, **more.get(lane, {})}))
+            intervals.append(
+                Interval(
+                    run=self.first + lane,
+                    evaluations=int(evaluations[lane]),
+                    metrics=plain({**line, **more.get(lane, {})}),
+                    sensitivity=sensitivity[place] if sensitivity.size else None,
+                    population=self._snapshot(lane, behavior[lane], fitness[lane], cells)
+                    if behavior.shape[0]
+                    else None,
+                    champion=self._new_champion(lane),
+                )
+            )
         state.clear_tallies(lanes)
-        for observer in self._observers:
-            observer.interval(metrics)
-            for place, lane in enumerate(lanes if sensitivity.size else ()):
-                observer.sensitivity(self.first + lane, int(evaluations[lane]), sensitivity[place])
-        if state.behavior.shape[0]:
-            behavior = state.behavior.numpy()
-            for lane in lanes:
-                snapshot = self._snapshot(lane, behavior[lane], fitness[lane])
-                for observer in self._observers:
-                    observer.population(snapshot)
-        self._tell_best(lanes)
+        for interval in intervals:
+            for observer in self._observers:
+                observer.on_interval(interval)
 
-    def end(self, lane: int) -> RunResult:
-        """Tell how a run ended."""
+    def report_end(self, lane: int) -> RunResult:
+        """Report how a run ended."""
         state = self._engine.state
         solved = bool(state.solved.numpy()[lane])
         self._made[self.first + lane] = int(state.evaluations.numpy()[lane])
@@ -165,17 +176,17 @@ class Reporter:
             champion=state.champion.gather_nd([[lane]]).numpy()[0],
         )
         for observer in self._observers:
-            if result.solved:
-                observer.solved(result.run, result.evaluations)
-            observer.finished(result)
+            observer.on_run_end(result)
         return result
 
-    def _snapshot(self, lane: int, behavior: np.ndarray, fitness: np.ndarray) -> Snapshot:
-        names, cells = getattr(self._engine.domain, "behavior_names", ()), self._cells(lane)
+    def _snapshot(
+        self, lane: int, behavior: np.ndarray, fitness: np.ndarray, cells: np.ndarray | None
+    ) -> PopulationSnapshot:
+        names = tuple(getattr(self._engine.domain, "behavior_names", ()))
         if cells is not None:  # places may be empty
             behavior = np.where(np.isfinite(fitness)[:, None], behavior, np.nan)
-        done = int(self._engine.state.evaluations.numpy()[lane])
-        return Snapshot(self.first + lane, done, behavior, fitness, tuple(names), cells)
+        evaluations = int(self._engine.state.evaluations.numpy()[lane])
+        return PopulationSnapshot(self.first + lane, evaluations, behavior, fitness, names, cells)
 
     def _cells(self, lane: int) -> np.ndarray | None:
         return self._engine.selector.cells(tf.nest.map_structure(lambda v: v[lane].numpy(), self._engine.state.memory))
@@ -188,15 +199,12 @@ class Reporter:
             self.compile_seconds += time.perf_counter() - began
         return divergence, sensitivity
 
-    def _tell_best(self, lanes: list[int]) -> None:
-        """Tell of the runs whose champion is another than when it was last told of."""
+    def _new_champion(self, lane: int) -> Champion | None:
+        """Return the champion of a run if it is another than the last one that was reported."""
         state = self._engine.state
-        solved, fitness = state.solved.numpy(), state.champion_fitness.numpy()
-        for lane in lanes:
-            run, standing = self.first + lane, (bool(solved[lane]), float(fitness[lane]))
-            if standing <= self.reported_champions.get(run, (False, float("-inf"))):
-                continue
-            self.reported_champions[run] = standing
-            genome = state.champion.gather_nd([[lane]]).numpy()[0]
-            for observer in self._observers:
-                observer.best(run, int(state.evaluations.numpy()[lane]), standing[1], genome)
+        run = self.first + lane
+        standing = bool(state.solved.numpy()[lane]), float(state.champion_fitness.numpy()[lane])
+        if standing <= self.reported_champions.get(run, (False, float("-inf"))):
+            return None
+        self.reported_champions[run] = standing
+        return Champion(standing[1], state.champion.gather_nd([[lane]]).numpy()[0])

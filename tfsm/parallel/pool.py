@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, get_args
 
 from tfsm.errors import TfsmError, suggestion
-from tfsm.utils.tf_startup import prepare, use_compile_cache
+from tfsm.utils.tf_startup import set_tensorflow_environment, use_compile_cache
 
 Kind: TypeAlias = Literal["event", "done", "failed", "died"]
 
@@ -27,14 +27,14 @@ class WorkerContext:
     """
 
     def __init__(self) -> None:
-        self.kept: dict[str, Any] = {}
+        self.cache: dict[str, Any] = {}
         self._stop = threading.Event()
 
-    def stopping(self) -> bool:
+    def should_stop(self) -> bool:
         """Say whether the task under way was asked to end soon."""
         return self._stop.is_set()
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Ask the task under way to end soon; it may be called from another thread."""
         self._stop.set()
 
@@ -51,14 +51,14 @@ class Failure(NamedTuple):
     """Why a task failed.
 
     Attributes:
-        ours: it was a `TfsmError`, so that the text is for the user.
-        text: what was wrong, in one line unless it is ours.
-        trace: the traceback as a text.
+        is_user_error: whether it was a `TfsmError`, whose message is meant for the user.
+        message: what was wrong; one line unless it is a user error.
+        traceback: the traceback as text.
     """
 
-    ours: bool
-    text: str
-    trace: str
+    is_user_error: bool
+    message: str
+    traceback: str
 
 
 class Message(NamedTuple):
@@ -85,7 +85,7 @@ class Pool(Protocol):
 
     size: int
 
-    def begun(self, worker: int) -> bool:
+    def is_ready(self, worker: int) -> bool:
         """Say whether a worker is there; until then what it is given may wait for ever."""
 
     def submit(self, worker: int, task: Task) -> None:
@@ -110,10 +110,12 @@ class Pool(Protocol):
     ) -> None: ...
 
 
-COUNTS: Final = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+THREAD_VARIABLES: Final = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
 
 
-def environment(size: int, threads: int | None = None, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def worker_environment(
+    size: int, threads: int | None = None, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
     """Return the environment of one of several workers; it must hold before TensorFlow is imported there.
 
     Args:
@@ -123,17 +125,17 @@ def environment(size: int, threads: int | None = None, environ: Mapping[str, str
         environ: what to begin with.
     """
     found = dict(environ)
-    for name in COUNTS:
+    for name in THREAD_VARIABLES:
         if threads is not None:
             found[name] = str(threads)
         else:
-            found.setdefault(name, str(max(1, cores() // size)))
-    prepare(found)
+            found.setdefault(name, str(max(1, count_cores() // size)))
+    set_tensorflow_environment(found)
     use_compile_cache(found)
     return found
 
 
-def cores() -> int:
+def count_cores() -> int:
     """Return how many cores this process may use; not every system tells, then all."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -157,11 +159,11 @@ class Backend:
     """Whole groups of runs, or one child."""
 
     @property
-    def here(self) -> bool:
+    def is_local(self) -> bool:
         """Whether everything is done by this process itself."""
         return self.backend == "local"
 
-    def pool(self, notify: Callable[[str], None]) -> Pool:
+    def start_pool(self, notify: Callable[[str], None]) -> Pool:
         """Start the workers."""
         if self.backend == "ray":
             from tfsm.parallel.ray_pool import RayPool
@@ -169,25 +171,25 @@ class Backend:
             return RayPool(self.workers, self.address, notify=notify)
         from tfsm.parallel.process_pool import ProcessPool
 
-        return ProcessPool(self.workers or cores())
+        return ProcessPool(self.workers or count_cores())
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
         return asdict(self)
 
 
-def where_before(record: Mapping[str, Any], directory: Path, wanted: Backend, *, said: bool) -> Backend:
-    """Return where to go on with an experiment: where it was, unless the user said otherwise.
+def resume_backend(record: Mapping[str, Any], directory: Path, wanted: Backend, *, explicit: bool) -> Backend:
+    """Return the backend to resume an experiment on: the previous one unless the user asks for another.
 
     Args:
-        record: what its directory says of itself.
+        record: the experiment's `run.json`.
         directory: the directory, for messages.
-        wanted: where the user wants it.
-        said: whether he said anything of it.
+        wanted: the backend that the user asked for.
+        explicit: whether the user asked for one.
     """
     told = _told(record)
-    before = where(*(told.get(key) for key in ("backend", "workers", "address", "grain")))
-    if not said:
+    before = choose_backend(*(told.get(key) for key in ("backend", "workers", "address", "grain")))
+    if not explicit:
         return before
     check_grain(record, directory, wanted.grain)
     return wanted
@@ -206,7 +208,7 @@ def _told(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def where(
+def choose_backend(
     backend: str | None = None, workers: int | None = None, address: str | None = None, grain: str | None = None
 ) -> Backend:
     """Return where to work, from what a user said; what does not fit together is an error that says so."""
@@ -224,23 +226,23 @@ def where(
     return Backend(chosen, workers, address, grain or "runs")  # type: ignore[arg-type]
 
 
-def death(code: int | None, tail: str = "") -> str:
+def describe_exit(code: int | None, tail: str = "") -> str:
     r"""Say how a process ended.
 
     Args:
         code: its exit code, or minus the number of the signal that killed it; None if it could not be known.
         tail: the end of what it wrote to its standard error.
 
-    >>> death(3)
+    >>> describe_exit(3)
     'exit code 3'
-    >>> death(-6, "chatter\nterminate called after throwing an instance of 'std::bad_alloc'\n")
+    >>> describe_exit(-6, "chatter\nterminate called after throwing an instance of 'std::bad_alloc'\n")
     "killed by signal 6 (SIGABRT): terminate called after throwing an instance of 'std::bad_alloc'"
     """
     if code is None:
         return "it did not answer any more"
     if code == -signal.SIGKILL:  # what it wrote last has nothing to do with it
         return "killed by signal 9 (SIGKILL), as the system does when memory runs out"
-    said = last_words(tail)
+    said = summarize_stderr(tail)
     return f"{_ended(code)}: {said}" if said else _ended(code)
 
 
@@ -253,10 +255,10 @@ def _ended(code: int) -> str:
     return f"killed by signal {-code}{name}"
 
 
-def last_words(tail: str) -> str:
+def summarize_stderr(tail: str) -> str:
     r"""Return the line that tells most: Python's own about a fatal error and where it was, or the last.
 
-    >>> last_words('Fatal Python error: Aborted\n\nCurrent thread 0x1:\n  File "a.py", line 7 in f\n  File "b.py"\n')
+    >>> summarize_stderr('Fatal Python error: Aborted\n\nCurrent thread 0x1:\n  File "a.py", line 7 in f\n')
     'Fatal Python error: Aborted, File "a.py", line 7 in f'
     """
     lines = [line.strip() for line in tail.splitlines() if line.strip()]
@@ -267,16 +269,16 @@ def last_words(tail: str) -> str:
     return lines[-1] if lines else ""
 
 
-def death_of_actor(text: str) -> str:
+def describe_actor_death(text: str) -> str:
     r"""Say how an actor of Ray ended, in fewer words than Ray's.
 
-    >>> death_of_actor("The actor died.\n\tpid: 7\n\tip: 10.0.0.3\nThe node was terminated: lost. More of it.")
+    >>> describe_actor_death("The actor died.\n\tpid: 7\n\tip: 10.0.0.3\nThe node was terminated: lost. More of it.")
     'The node was terminated: lost (process 7 on 10.0.0.3)'
     """
     process, address = (re.search(rf"^\s*{name}: (\S+)$", text, re.MULTILINE) for name in ("pid", "ip"))
-    where = f" (process {process[1]} on {address[1]})" if process and address else ""
+    location = f" (process {process[1]} on {address[1]})" if process and address else ""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it is gone"]
     said = lines[-1].rpartition("Worker exit detail: ")[2]
     if "connection error code" in said:  # all that Ray knows of a process that vanished
-        return f"its process ended, as it does when it crashes or when memory runs out{where}"
-    return f"{said.partition('. ')[0].removesuffix('.')}{where}"
+        return f"its process ended, as it does when it crashes or when memory runs out{location}"
+    return f"{said.partition('. ')[0].removesuffix('.')}{location}"

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import IO, Any, Final, NamedTuple, Self, cast
 
 from tfsm.errors import TfsmError
-from tfsm.parallel.pool import Kind, Message, Task, death, environment
+from tfsm.parallel.pool import Kind, Message, Task, describe_exit, worker_environment
 from tfsm.parallel.worker import Frames, pack_task, receive, send, unpack
 
 # Not by multiprocessing: a fork of a process with TensorFlow's threads may hang, and a spawned one imports the user's
@@ -149,7 +149,7 @@ class ProcessPool:
         if os.name != "posix":
             raise TfsmError("worker processes need Linux or macOS; on Windows, run in the Windows Subsystem for Linux")
         self.size = size
-        self._environ = environment(size, threads)
+        self._environ = worker_environment(size, threads)
         self._inbox: SimpleQueue[Heard] = SimpleQueue()
         self._ready: list[Message] = []
         self._attempts = [0] * size
@@ -162,7 +162,7 @@ class ProcessPool:
             self.close()
             raise
 
-    def begun(self, worker: int) -> bool:
+    def is_ready(self, worker: int) -> bool:
         """Say whether a worker is there."""
         return self._links[worker].ready
 
@@ -255,7 +255,7 @@ class ProcessPool:
     def _replace(self, link: WorkerProcess) -> None:
         exited = link.exited(within=GRACE)
         code = link.end()
-        words = death(code if exited else None, link.tail)
+        words = describe_exit(code if exited else None, link.tail)
         self._attempts[link.number] += not link.ready
         if self._attempts[link.number] >= ATTEMPTS:
             raise TfsmError(f"worker processes end before they have begun: {words}")

@@ -15,10 +15,18 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, cast
 
 from tfsm.errors import TfsmError
-from tfsm.parallel.pool import COUNTS, Kind, Message, Task, cores, death_of_actor, environment
-from tfsm.parallel.worker import Actor, pack_task, unpack, unwrapped, wrapped
+from tfsm.parallel.pool import (
+    THREAD_VARIABLES,
+    Kind,
+    Message,
+    Task,
+    count_cores,
+    describe_actor_death,
+    worker_environment,
+)
+from tfsm.parallel.worker import Actor, from_parcel, pack_task, to_parcel, unpack
 from tfsm.utils.optional import optional
-from tfsm.utils.tf_startup import without_notices
+from tfsm.utils.tf_startup import silence_stderr
 
 PATIENCE: Final = 5.0
 """Seconds for an address to answer at all."""
@@ -73,7 +81,7 @@ def join(address: str | None, size: int) -> Joined:
         else:
             _check_answers(_resolved(address))
         try:
-            with _own_signals(), without_notices(), warnings.catch_warnings():
+            with _own_signals(), silence_stderr(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 ray.init(address=address or "local", **options)
         except Exception as error:
@@ -189,21 +197,21 @@ class RayPool:
         self._noticed = self._closed = False
         self._ready: list[Message] = []
         here = address is None
-        environ = environment((size or cores()) if here else cores(), threads)
-        variables = {name: environ[name] for name in COUNTS}
+        environ = worker_environment((size or count_cores()) if here else count_cores(), threads)
+        variables = {name: environ[name] for name in THREAD_VARIABLES}
         if here:
             variables["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
         self._cpus = 1 if here else threads or 1
-        self._joined = join(address, size or cores())
+        self._joined = join(address, size or count_cores())
         self._ray = self._joined.ray
-        self.size = size or (cores() if here else max(1, int(self._ray_cpus("cluster_resources")) // self._cpus))
+        self.size = size or (count_cores() if here else max(1, int(self._ray_cpus("cluster_resources")) // self._cpus))
         self._attempts = [0] * self.size
         self._remote = self._ray.remote(Actor).options(
             num_cpus=self._cpus, max_restarts=0, max_concurrency=4, runtime_env={"env_vars": variables}
         )
         self._hands = [self._started(number) for number in range(self.size)]
 
-    def begun(self, worker: int) -> bool:
+    def is_ready(self, worker: int) -> bool:
         """Say whether a worker is there; one for which a cluster has no room may never be."""
         return self._hands[worker].ready
 
@@ -212,7 +220,7 @@ class RayPool:
         hand = self._hands[worker]
         if hand.busy or self._closed:
             raise ValueError(f"worker {worker} {'is closed' if self._closed else 'has a task'}")
-        parcel = wrapped(pack_task(task), self._joined.is_client)
+        parcel = to_parcel(pack_task(task), self._joined.is_client)
         hand.busy = True
         hand.actor.begin.remote(parcel)
 
@@ -276,7 +284,7 @@ class RayPool:
         try:
             told = self._ray.get(hand.coming)
         except self._ray.exceptions.RayError as error:
-            self._replace(hand, death_of_actor(str(error)))
+            self._replace(hand, describe_actor_death(str(error)))
             return
         hand.coming = hand.actor.hear.remote()
         for kind, parcel in told:
@@ -284,7 +292,7 @@ class RayPool:
                 hand.ready, self._attempts[hand.number] = True, 0
                 continue
             try:
-                content = unpack(unwrapped(parcel))
+                content = unpack(from_parcel(parcel))
             except Exception as error:
                 self._replace(hand, f"it sent what cannot be loaded here ({type(error).__name__}: {error})")
                 return

@@ -24,16 +24,16 @@ from typing import Any, Final, TypeAlias
 
 from tfsm.errors import TfsmError
 from tfsm.parallel.pool import Failure, Kind, Task, WorkerContext
-from tfsm.utils.tf_startup import prepare, use_compile_cache
+from tfsm.utils.tf_startup import set_tensorflow_environment, use_compile_cache
 
 Told: TypeAlias = tuple[Kind, Any]
 
 
-def perform(task: Task, desk: WorkerContext) -> Iterator[Told]:
+def run_task(task: Task, context: WorkerContext) -> Iterator[Told]:
     """Do a task: tell each event as it comes, then that it is done or why it failed."""
     last: Told
     try:
-        events = task(desk)
+        events = task(context)
         while True:
             try:
                 event = next(events)
@@ -44,16 +44,16 @@ def perform(task: Task, desk: WorkerContext) -> Iterator[Told]:
     except GeneratorExit:
         raise
     except BaseException as error:  # also what would end the process, such as sys.exit() in somebody's code
-        last = "failed", failure(error)
+        last = "failed", describe_failure(error)
     yield last
 
 
-def failure(error: BaseException) -> Failure:
+def describe_failure(error: BaseException) -> Failure:
     r"""Put an exception into words.
 
-    >>> failure(TfsmError("no such thing")).text
+    >>> describe_failure(TfsmError("no such thing")).message
     'no such thing'
-    >>> failure(ValueError("odd\nand more")).text
+    >>> describe_failure(ValueError("odd\nand more")).message
     'ValueError: odd'
     """
     ours = isinstance(error, TfsmError)
@@ -132,13 +132,13 @@ def unpack_task(frames: Frames) -> Task:
     return task
 
 
-def told_of(frames: Frames, desk: WorkerContext) -> Iterator[tuple[Kind, Frames]]:
+def run_packed_task(frames: Frames, context: WorkerContext) -> Iterator[tuple[Kind, Frames]]:
     """Do a task that came in a pickle; pickle what is to be told of it."""
     try:
-        for kind, content in perform(unpack_task(frames), desk):
+        for kind, content in run_task(unpack_task(frames), context):
             yield kind, _pack_result(content)
     except Exception as error:
-        yield "failed", pack(failure(error))
+        yield "failed", pack(describe_failure(error))
 
 
 def _pack_result(value: Any) -> Frames:
@@ -185,19 +185,19 @@ def main(descriptor: int) -> None:
     _be_first_to_go()
     atexit.register(_end)  # registered first, so it comes last: other people's processes go too
     connection: _Channel = Connection(descriptor)
-    desk = WorkerContext()
+    context = WorkerContext()
     tasks: SimpleQueue[Frames | None] = SimpleQueue()
-    threading.Thread(target=_listen, args=(connection, desk, tasks), daemon=True).start()
+    threading.Thread(target=_listen, args=(connection, context, tasks), daemon=True).start()
     with suppress(OSError):  # the driver has gone
         send(connection, "ready")
         while (frames := tasks.get()) is not None:
-            for kind, packed in told_of(frames, desk):
+            for kind, packed in run_packed_task(frames, context):
                 send(connection, kind, packed)
             del frames  # perhaps large, and the next task may be long in coming
-    desk.kept.clear()
+    context.cache.clear()
 
 
-def _listen(connection: _Channel, desk: WorkerContext, tasks: SimpleQueue[Frames | None]) -> None:
+def _listen(connection: _Channel, context: WorkerContext, tasks: SimpleQueue[Frames | None]) -> None:
     """Hear what the driver says, also while a task is under way; end the process if there is no driver any more."""
     parent = os.getppid()
     try:
@@ -208,10 +208,10 @@ def _listen(connection: _Channel, desk: WorkerContext, tasks: SimpleQueue[Frames
                     return
             kind, frames = receive(connection)
             if kind == "task":
-                desk.clear()
+                context.clear()
                 tasks.put(frames)
             elif kind == "stop":
-                desk.ask_to_stop()
+                context.request_stop()
             else:
                 tasks.put(None)
     except (EOFError, OSError):
@@ -248,7 +248,7 @@ class Actor:
 
     def __init__(self, plain: bool = False) -> None:
         self._plain = plain
-        prepare(os.environ)
+        set_tensorflow_environment(os.environ)
         use_compile_cache(os.environ)
         self._desk = WorkerContext()
         self._told: SimpleQueue[tuple[str, Parcel]] = SimpleQueue()
@@ -257,7 +257,7 @@ class Actor:
     def begin(self, parcel: Parcel) -> None:
         """Begin a task."""
         self._desk.clear()
-        threading.Thread(target=self._work, args=(unwrapped(parcel),), daemon=True).start()
+        threading.Thread(target=self._work, args=(from_parcel(parcel),), daemon=True).start()
 
     def hear(self) -> list[tuple[str, Parcel]]:
         """Wait until there is something to tell, and tell all."""
@@ -267,18 +267,18 @@ class Actor:
 
     def stop(self) -> None:
         """Ask the task to end soon."""
-        self._desk.ask_to_stop()
+        self._desk.request_stop()
 
     def _work(self, frames: Frames) -> None:
-        for kind, packed in told_of(frames, self._desk):
-            self._told.put((kind, wrapped(packed, self._plain)))
+        for kind, packed in run_packed_task(frames, self._desk):
+            self._told.put((kind, to_parcel(packed, self._plain)))
 
 
-def wrapped(frames: Frames, plain: bool = False) -> Parcel:
+def to_parcel(frames: Frames, plain: bool = False) -> Parcel:
     """Let Ray take what is large as it is, instead of copying it into a pickle; or copy it, where it must be plain."""
     return [bytes(frame) if plain else pickle.PickleBuffer(frame) for frame in frames]
 
 
-def unwrapped(parcel: Parcel) -> Frames:
+def from_parcel(parcel: Parcel) -> Frames:
     """Take a copy that can be written to, and leave Ray's memory, which is shared and cannot."""
     return [bytearray(frame) for frame in parcel]

@@ -12,11 +12,11 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.observers import Snapshot
+from tfsm.evolution.observers import PopulationSnapshot
 from tfsm.models.names import summarize_error
 from tfsm.models.safe_loading import check_arrays
 from tfsm.runs.records import BEHAVIOR, behavior_file
-from tfsm.utils.atomic import atomic_write, to_disk
+from tfsm.utils.atomic import atomic_write, flush_to_disk
 
 if TYPE_CHECKING:
     from tfsm.evolution.lockstep_loop import LogIntervals
@@ -52,7 +52,7 @@ class BehaviorFiles:
 
     def __init__(self, directory: Path, intervals: LogIntervals) -> None:
         self._directory, self._intervals = directory, intervals
-        self._snapshots: dict[int, dict[int, Snapshot]] = {}
+        self._snapshots: dict[int, dict[int, PopulationSnapshot]] = {}
         self._unsafe: set[Path] = set()
         self.known: set[tuple[int, int]] = set()
         """The run and the number of evaluations of each snapshot."""
@@ -71,7 +71,7 @@ class BehaviorFiles:
                 opened.truncate(end)
         self.known.update((run, number) for run, known in self._snapshots.items() for number in known)
 
-    def add(self, snapshot: Snapshot) -> None:
+    def add(self, snapshot: PopulationSnapshot) -> None:
         """Keep a snapshot, unless it is there already."""
         known = self._of(snapshot.run)
         if snapshot.evaluations in known:
@@ -100,7 +100,7 @@ class BehaviorFiles:
     def sync(self) -> None:
         """Let a power cut lose none either."""
         for path in {*self._unsafe, *(file.parent for file in self._unsafe)}:
-            to_disk(path)
+            flush_to_disk(path)
         self._unsafe.clear()
 
     def end(self, run: int) -> None:
@@ -122,7 +122,7 @@ class BehaviorFiles:
         for run in list(self._snapshots):
             self.end(run)
 
-    def _of(self, run: int) -> dict[int, Snapshot]:
+    def _of(self, run: int) -> dict[int, PopulationSnapshot]:
         """Return a run's snapshots; one that has ended is told of again if a worker died before the next checkpoint."""
         file = behavior_file(self._directory, run)
         if run not in self._snapshots:
@@ -133,17 +133,17 @@ class BehaviorFiles:
         return self._directory / BEHAVIOR / f".run-{run:03d}.parts"
 
 
-def _part(snapshot: Snapshot) -> bytes:
+def _part(snapshot: PopulationSnapshot) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, **_together([snapshot]))
     return _LENGTH.pack(buffer.tell()) + buffer.getvalue()
 
 
-def _from_file(run: int, file: Path) -> dict[int, Snapshot]:
+def _from_file(run: int, file: Path) -> dict[int, PopulationSnapshot]:
     return {snapshot.evaluations: snapshot for snapshot in _apart(run, read_behavior(file))}
 
 
-def _together(snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+def _together(snapshots: Sequence[PopulationSnapshot]) -> dict[str, Any]:
     tables: dict[str, Any] = {
         "evaluations": [snapshot.evaluations for snapshot in snapshots],
         "behavior": np.stack([snapshot.behavior for snapshot in snapshots]),
@@ -153,10 +153,10 @@ def _together(snapshots: Sequence[Snapshot]) -> dict[str, Any]:
     return tables if snapshots[-1].cells is None else {**tables, "cells": snapshots[-1].cells}
 
 
-def _apart(run: int, tables: Mapping[str, np.ndarray]) -> Iterator[Snapshot]:
+def _apart(run: int, tables: Mapping[str, np.ndarray]) -> Iterator[PopulationSnapshot]:
     names = tuple(str(name) for name in tables["names"])
     for place, evaluations in enumerate(tables["evaluations"]):
-        yield Snapshot(
+        yield PopulationSnapshot(
             run, int(evaluations), tables["behavior"][place], tables["fitness"][place], names, tables.get("cells")
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,9 @@ from typing import Any, Final
 from tfsm.errors import TfsmError
 from tfsm.evolution.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from tfsm.evolution.checkpoint_schedule import CheckpointInterval, CheckpointSchedule
-from tfsm.utils.atomic import is_draft, put_aside
+from tfsm.evolution.observers import CheckpointInfo
+from tfsm.interfaces import Observer
+from tfsm.utils.atomic import back_up, is_temporary
 
 CHECKPOINTS: Final = "checkpoints"
 _NAME: Final = re.compile(r"run-(\d+)-(\d+)-at-(\d+)\.checkpoint")
@@ -31,6 +33,7 @@ class CheckpointFiles:
         is_whole: says of a run whether all that it told up to so many evaluations, with which it has ended or not, is
             still there; if not, a checkpoint after them is of no use to it, and it is evolved again.
         size: bytes that a checkpoint is likely to have.
+        observers: notified of each checkpoint that was written.
     """
 
     def __init__(
@@ -42,10 +45,11 @@ class CheckpointFiles:
         sync: Callable[[], None] = lambda: None,
         is_whole: Callable[[int, int, bool], bool] = lambda run, evaluations, ended: True,
         size: int = 0,
+        observers: Sequence[Observer] = (),
     ) -> None:
         self._folder, self._about, self._notify = directory / CHECKPOINTS, dict(about), notify
         self._cadence, self._on = CheckpointSchedule(every, size=size), bool(every)
-        self._sync, self._is_whole = sync, is_whole
+        self._sync, self._is_whole, self._observers = sync, is_whole, observers
         self._ours: set[Path] = set()
         self._rejected: set[Path] = set()
         self._failing = False
@@ -90,6 +94,8 @@ class CheckpointFiles:
             self._prune(saved, 1 if last else _KEPT)
             if instead:
                 self._remove_others(file, saved)
+            for observer in self._observers:
+                observer.on_checkpoint(CheckpointInfo(saved.runs, saved.evaluations_used, file))
         self._cadence.record(saved.evaluations_used, time.perf_counter() - began)
 
     @property
@@ -155,14 +161,14 @@ class CheckpointFiles:
     def _tidy(self) -> None:
         """Remove what somebody was writing when he was killed: another has another name, and it may be large."""
         for file in self._folder.glob(".*"):
-            if is_draft(file):
+            if is_temporary(file):
                 with suppress(OSError):
                     file.unlink()
 
     def _put_aside(self, file: Path) -> None:
         """Make room for a file without deleting one that could not be read."""
         if file.exists() and file not in self._ours:
-            put_aside(file, "damaged")
+            back_up(file, "damaged")
 
     def _prune(self, saved: Checkpoint, count: int) -> None:
         """Keep only the newest of a group, so many of them; what is not ours is left alone."""

@@ -17,11 +17,11 @@ from tfsm.evolution.evaluation import WARM_UP
 from tfsm.evolution.event_log import Event, EventLog
 from tfsm.parallel.pool import Failure, Message, Pool, WorkerContext
 from tfsm.runs.build import RunRecipe, prepare
-from tfsm.runs.directory import Unwritten, told
+from tfsm.runs.directory import WriteError, explain_write_errors
 from tfsm.runs.records import ORDER
-from tfsm.runs.result import as_users_see
+from tfsm.runs.result import to_user_error
 from tfsm.runs.session import Session
-from tfsm.utils.atomic import put_aside
+from tfsm.utils.atomic import back_up
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class ChildTask:
     recipe: RunRecipe | None = None
     """For a worker that has not made anything for this experiment yet."""
 
-    def __call__(self, desk: WorkerContext) -> Generator[Any, None, ChildResult]:
+    def __call__(self, context: WorkerContext) -> Generator[Any, None, ChildResult]:
         """Make it, in a worker."""
-        nurseries: dict[str, ChildWorker] = desk.kept.setdefault("nurseries", {})
+        nurseries: dict[str, ChildWorker] = context.cache.setdefault("nurseries", {})
         if self.experiment not in nurseries:
             if self.recipe is None:
                 raise TfsmError("a worker was given an order, and does not know of which experiment")
@@ -48,8 +48,8 @@ class ChildTask:
         try:
             return nurseries[self.experiment].make(self.order)
         except Exception as error:
-            if (told := as_users_see(error)) is not error:
-                raise told from error
+            if (explain_write_errors := to_user_error(error)) is not error:
+                raise explain_write_errors from error
             raise
 
 
@@ -142,7 +142,7 @@ class ChildDispatcher:
                     self._keep()
             else:
                 self._keep(last=True)
-        except Unwritten:
+        except WriteError:
             raise  # in the midst of telling something: only the last checkpoint is right
         except TfsmError:
             self._keep()
@@ -162,17 +162,17 @@ class ChildDispatcher:
         try:
             return EventLog(file, keep)
         except TfsmError as error:
-            aside = f", and is kept as {put_aside(file, 'damaged').name}" if file.is_file() else ""
+            aside = f", and is kept as {back_up(file, 'damaged').name}" if file.is_file() else ""
             self._notify(f"warning: {error}: the order cannot be replayed from it any more{aside}")
             return None
 
     def _note(self, event: Event) -> None:
         if self._log is not None and self._session.directory is not None:
-            with told(self._session.directory):
+            with explain_write_errors(self._session.directory):
                 self._log(event)
 
     def _hand_out(self) -> None:
-        idle = [worker for worker in range(self._pool.size) if worker not in self._busy and self._pool.begun(worker)]
+        idle = [worker for worker in range(self._pool.size) if worker not in self._busy and self._pool.is_ready(worker)]
         while idle and self._lost:
             order = self._lost.popleft()
             if self.steady.is_waiting_for(order):
@@ -224,8 +224,8 @@ class ChildDispatcher:
 
     def _failed(self, order: ChildRequest, failure: Failure) -> None:
         if self._session.settings.failures == "stop" and self.steady.is_waiting_for(order):
-            raise TfsmError(failure.text if failure.ours else f"a worker failed: {failure.text}")
-        self._try_again(order, failure.text)
+            raise TfsmError(failure.message if failure.is_user_error else f"a worker failed: {failure.message}")
+        self._try_again(order, failure.message)
 
     def _try_again(self, order: ChildRequest, why: str) -> None:
         if not self.steady.is_waiting_for(order):
@@ -263,6 +263,6 @@ class ChildDispatcher:
         if self._session.checkpoints is None:
             return
         if self._log is not None and self._session.directory is not None:
-            with told(self._session.directory):
+            with explain_write_errors(self._session.directory):
                 self._log.flush()
         self._session.checkpoints.keep(self.steady.saved(), last=last, instead=instead)

@@ -18,12 +18,23 @@ from typing import Any
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.lockstep_loop import LogIntervals
-from tfsm.evolution.observers import RunResult, Silent, Snapshot
+from tfsm.evolution.observers import Interval, RunResult
+from tfsm.interfaces import Observer
 from tfsm.models.network import Network
 from tfsm.runs.behavior_log import BehaviorFiles
-from tfsm.runs.records import LOCK, METRICS, ORDER, RECORD, behavior_file, now, read_record, write_json, write_text
+from tfsm.runs.records import (
+    LOCK,
+    METRICS,
+    ORDER,
+    RECORD,
+    behavior_file,
+    read_record,
+    timestamp,
+    write_json,
+    write_text,
+)
 from tfsm.settings import ResolvedSettings
-from tfsm.utils.atomic import atomic_write, is_draft, put_aside, to_disk
+from tfsm.utils.atomic import atomic_write, back_up, flush_to_disk, is_temporary
 
 
 class MetricsFile:
@@ -52,7 +63,7 @@ class MetricsFile:
             except (ValueError, KeyError, TypeError, RecursionError):
                 continue
         if len(lines) < len(parts) - 1:
-            copy = put_aside(self._file, "damaged", copy=True)
+            copy = back_up(self._file, "damaged", copy=True)
             notify(f"{self._file}: {len(parts) - 1 - len(lines)} damaged lines are left out; a copy is in {copy.name}")
         if content and (parts[-1] or len(lines) < len(parts) - 1):
             write_text(self._file, b"".join(line + b"\n" for line in lines).decode())
@@ -72,13 +83,13 @@ class MetricsFile:
 
     def forget(self, after: Mapping[int, int]) -> None:
         """Take back what was told of runs after so many evaluations each."""
-        told = {key for key in self._known if key[0] in after and key[1] > after[key[0]]}
-        if not told:
+        explain_write_errors = {key for key in self._known if key[0] in after and key[1] > after[key[0]]}
+        if not explain_write_errors:
             return
         self.close()
         lines = self._file.read_text(encoding="utf-8").splitlines(keepends=True)
-        write_text(self._file, "".join(line for line in lines if _key(json.loads(line)) not in told))
-        self._known -= told
+        write_text(self._file, "".join(line for line in lines if _key(json.loads(line)) not in explain_write_errors))
+        self._known -= explain_write_errors
         self._opened = self._file.open("a", encoding="utf-8")
 
     def sync(self) -> None:
@@ -113,7 +124,7 @@ CHAMPIONS = "champions"
 INPUTS = "inputs"
 
 
-class RunDirectory(Silent):
+class RunDirectory(Observer):
     """Writes a run directory as an observer of the run; one that is there already is gone on with.
 
     Args:
@@ -148,14 +159,18 @@ class RunDirectory(Silent):
         again = (path / RECORD).is_file()
         self._before: dict[str, Any] = {}
         """What was on record before, until something has happened since."""
-        with told(path):
+        with explain_write_errors(path):
             if again:
                 self._record = read_record(path)
                 self._before = dict(self._record)
-                self._record.setdefault("resumed", []).append({"at": now(), "command": command})
+                self._record.setdefault("resumed", []).append({"at": timestamp(), "command": command})
                 self._behavior.reopen()
             else:
-                self._record = {"command": command, "started": now(), "inputs": _copied(files, path / INPUTS)}
+                self._record = {
+                    "command": command,
+                    "started": timestamp(),
+                    "inputs": _copy_inputs(files, path / INPUTS),
+                }
             self._record |= {
                 "status": "running",
                 "ended": None,
@@ -165,7 +180,7 @@ class RunDirectory(Silent):
                 "sources": resolved.sources,
                 "objects": objects,
                 "plan": plan,
-                "versions": versions(),
+                "versions": collect_versions(),
             }
             self._record.pop("error", None)
             self._record.setdefault("runs", [])
@@ -190,7 +205,7 @@ class RunDirectory(Silent):
 
         What is taken back of runs that had come to their end is put aside: nobody may ever find it again.
         """
-        with told(self.path):
+        with explain_write_errors(self.path):
             ended = [run for run in self._record["runs"] if run["evaluations"] > after.get(run["run"], math.inf)]
             if ended:
                 self._put_aside([run["run"] for run in ended])
@@ -199,22 +214,19 @@ class RunDirectory(Silent):
             self._record["runs"] = [run for run in self._record["runs"] if run not in ended]
             self._write_record()
 
-    def interval(self, metrics: list[dict[str, Any]]) -> None:
-        """Append a line for each run."""
+    def on_interval(self, interval: Interval) -> None:
+        """Append the run's line to the log, and keep the population's behavior."""
         self._before = {}
-        with told(self.path):
-            self._metrics.add(metrics)
+        with explain_write_errors(self.path):
+            self._metrics.add([interval.metrics])
+            if interval.population is not None:
+                self._behavior.add(interval.population)
 
-    def population(self, snapshot: Snapshot) -> None:
-        """Keep it."""
-        with told(self.path):
-            self._behavior.add(snapshot)
-
-    def finished(self, result: RunResult) -> None:
-        """Save what the populations did and the champion, then say so."""
+    def on_run_end(self, result: RunResult) -> None:
+        """Save the population's behavior and the champion, then record the result."""
         self._before = {}
         file = champion_file(self.path, result.run)
-        with told(self.path):
+        with explain_write_errors(self.path):
             self._behavior.end(result.run)
             with atomic_write(file) as draft:
                 self._network.child(result.champion).save(draft)
@@ -227,11 +239,11 @@ class RunDirectory(Silent):
         """Let a power cut lose nothing that was told so far: whoever goes on from a checkpoint tells only the rest."""
         self._metrics.sync()
         self._behavior.sync()
-        to_disk(self.path)
+        flush_to_disk(self.path)
 
     def close(self, status: str, error: str | None = None) -> None:
         """Write down how it ended: `finished`, `interrupted` or `failed`."""
-        with told(self.path):
+        with explain_write_errors(self.path):
             try:
                 self._behavior.end_all()
                 if status == "finished":
@@ -240,7 +252,7 @@ class RunDirectory(Silent):
                 self._metrics.close()
             if status == "failed":  # before anything was added: then it is what it was
                 self._record |= {key: self._before[key] for key in ("settings", "plan") if key in self._before}
-            self._record |= {"status": status, "ended": now()}
+            self._record |= {"status": status, "ended": timestamp()}
             if error is not None:
                 self._record["error"] = error
             self._write_record()
@@ -248,7 +260,7 @@ class RunDirectory(Silent):
     def _put_aside(self, runs: list[int]) -> None:
         logs = [self.path / name for name in (METRICS, ORDER)]
         own = [file for run in runs for file in (champion_file(self.path, run), behavior_file(self.path, run))]
-        kept = [put_aside(file, "before", copy=True).name for file in [*logs, *own] if file.is_file()]
+        kept = [back_up(file, "before", copy=True).name for file in [*logs, *own] if file.is_file()]
         self._notify(
             f"warning: {self.path}: no checkpoint has what runs {', '.join(map(str, runs))} ended with, so they are "
             f"evolved again, and otherwise; how they ended is kept: {', '.join(kept)}"
@@ -258,23 +270,23 @@ class RunDirectory(Silent):
         write_json(self.path / RECORD, self._record)
 
 
-class Unwritten(TfsmError):
+class WriteError(TfsmError):
     """Something that happened could not be written down: only what is on the disk already counts."""
 
 
 @contextmanager
-def told(directory: Path) -> Iterator[None]:
+def explain_write_errors(directory: Path) -> Iterator[None]:
     """Say of a file that cannot be written how to go on: up to the last checkpoint nothing is lost."""
     try:
         yield
     except OSError as error:
-        raise Unwritten(
+        raise WriteError(
             f"{error.filename or directory}: cannot be written: {error.strerror or error}; once that is mended, go on "
             f"with: tfsm run --resume {directory}"
         ) from error
 
 
-def _copied(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
+def _copy_inputs(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
     """Copy files, and return where each is within the run directory."""
     for option, file in files.items():
         folder.mkdir(exist_ok=True)
@@ -292,11 +304,11 @@ def check_free(wanted: Path | None) -> None:
     if wanted is None or not wanted.exists():
         return
     # Whoever was killed before there was a record has left no more than this.
-    if not wanted.is_dir() or any(path.name != LOCK and not is_draft(path) for path in wanted.iterdir()):
-        raise taken(wanted)
+    if not wanted.is_dir() or any(path.name != LOCK and not is_temporary(path) for path in wanted.iterdir()):
+        raise directory_taken_error(wanted)
 
 
-def taken(path: Path) -> TfsmError:
+def directory_taken_error(path: Path) -> TfsmError:
     """Return the error for a directory that has something in it."""
     hint = f", or go on with it by --resume {path}" if (path / RECORD).is_file() else ""
     return TfsmError(f"{path}: already there, and an earlier run is never overwritten: choose another --out{hint}")
@@ -327,7 +339,7 @@ def claim(wanted: Path | None, name: str) -> Path:
     raise AssertionError("unreachable: the numbers do not end")
 
 
-def versions() -> dict[str, str]:
+def collect_versions() -> dict[str, str]:
     """Return the versions of what a result may depend on."""
     found = {"python": platform.python_version(), "platform": platform.platform()}
     for package in ("tfsm", "tensorflow", "keras", "numpy"):

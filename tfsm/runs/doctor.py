@@ -15,7 +15,7 @@ _MIB = 2**20
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerDiagnosis:
     """How one layer runs."""
 
     name: str
@@ -30,13 +30,13 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Anatomy:
+class ModelDiagnosis:
     """How a model's layers run, whatever it is used for."""
 
     model: str
     weights: int
     mutated: int
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerDiagnosis, ...]
     slow: tuple[str, ...]
 
     def facts(self) -> list[tuple[str, str]]:
@@ -49,7 +49,7 @@ class Anatomy:
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class RunDiagnosis:
     """Everything that decides the speed of a run."""
 
     weights: int
@@ -65,7 +65,7 @@ class Diagnosis:
     memory_mib: float
     """What the runs in lock step keep, populations and all."""
     cores: int
-    layers: tuple[Layer, ...]
+    layers: tuple[LayerDiagnosis, ...]
     slow: tuple[str, ...]
     """Every fallback, in words."""
     note: str
@@ -89,10 +89,10 @@ class Diagnosis:
         return [f"note: {self.note}"] if self.note else []
 
 
-def dissect(network: Network) -> Anatomy:
+def diagnose_model(network: Network) -> ModelDiagnosis:
     """Look at a network."""
     model = network.origin
-    return Anatomy(
+    return ModelDiagnosis(
         model=f"{model.name} ({type(model).__name__})",
         weights=model.count_params(),
         mutated=network.size,
@@ -101,7 +101,7 @@ def dissect(network: Network) -> Anatomy:
     )
 
 
-def diagnose(engine: Engine) -> Diagnosis:
+def diagnose_run(engine: Engine) -> RunDiagnosis:
     """Look at an engine that has not run yet."""
     plan, program = engine.plan, engine.network.program
     slow = _one_by_one(program.layers)
@@ -111,7 +111,7 @@ def diagnose(engine: Engine) -> Diagnosis:
         slow.append("the domain is plain Python: every step of the loop waits for it")
     if not plan.jit and not _mapped(program.layers) and not program.convolutional:
         slow.append(f"no XLA: {plan.why}")
-    return Diagnosis(
+    return RunDiagnosis(
         weights=engine.network.size,
         compile="xla" if plan.jit else "graph",
         why=plan.why,
@@ -143,7 +143,7 @@ def _copies(network: Network) -> list[str]:
     return [f"sm-g-abs copies the weights for each experience, because of {names}"]
 
 
-def _layers(network: Network) -> tuple[Layer, ...]:
+def _layers(network: Network) -> tuple[LayerDiagnosis, ...]:
     if network.program.whole_model_reason:
         return tuple(_layer(plan, network.size) for plan in network.program.layers)
     sizes: Counter[str] = Counter()
@@ -152,7 +152,7 @@ def _layers(network: Network) -> tuple[Layer, ...]:
     return tuple(_layer(plan, sizes[plan.name]) for plan in network.program.layers)
 
 
-def _layer(plan: LayerPlan, weights: int) -> Layer:
+def _layer(plan: LayerPlan, weights: int) -> LayerDiagnosis:
     by = "by products" if plan.has_per_example_gradients else "by copies"
     per_experience = "nothing to mutate" if plan.mode == "folded" else by
-    return Layer(plan.name, plan.kind, weights, plan.mode, per_experience, plan.reason)
+    return LayerDiagnosis(plan.name, plan.kind, weights, plan.mode, per_experience, plan.reason)

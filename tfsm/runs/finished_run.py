@@ -14,8 +14,8 @@ from tfsm.models.loading import load_model
 from tfsm.plugins.options import validate
 from tfsm.runs.behavior_log import read_behavior
 from tfsm.runs.directory import champion_file
-from tfsm.runs.records import RECORD, behavior_file, checked_record
-from tfsm.runs.resume import as_kept
+from tfsm.runs.records import RECORD, behavior_file, read_valid_record
+from tfsm.runs.resume import use_saved_inputs
 from tfsm.settings import Settings
 from tfsm.settings.schema import RUN_KEYS, RunOptions
 
@@ -70,9 +70,9 @@ def open_run(directory: Path, *, trust: bool = False) -> FinishedRun:
         directory: the directory.
         trust: whether to load its champions whatever is in their files.
     """
-    record = checked_record(directory)
+    record = read_valid_record(directory)
     try:
-        settings = as_kept(_settings(record["settings"], f"{directory / RECORD}: settings:"), directory)
+        settings = use_saved_inputs(_settings(record["settings"], f"{directory / RECORD}: settings:"), directory)
         past = FinishedRun(directory, settings, bool(record["plan"]["jit"]), tuple(record["runs"]), trust)
     except (KeyError, TypeError) as error:
         raise TfsmError(f"{directory / RECORD}: not the record of a run: {type(error).__name__}: {error}") from None

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from tfsm.errors import TfsmError
-from tfsm.runs.records import LOCK, METRICS, ORDER, RECORD, STUDY, checked_record, checked_study, is_held
-from tfsm.utils.atomic import is_aside, is_draft
+from tfsm.runs.records import LOCK, METRICS, ORDER, RECORD, STUDY, is_locked, read_valid_record, read_valid_study
+from tfsm.utils.atomic import is_backup, is_temporary
 
-OWN: Final = {
+OWN_NAMES: Final = {
     LOCK,
     "checkpoints",
     ORDER,
@@ -33,7 +33,7 @@ OWN: Final = {
 
 
 @dataclass(frozen=True)
-class Listed:
+class DirectorySummary:
     """One run directory, or one study."""
 
     directory: Path
@@ -52,35 +52,39 @@ class Listed:
     problem: str = ""
 
 
-def listed(top: Path) -> list[Listed]:
+def list_directories(top: Path) -> list[DirectorySummary]:
     """Return all run directories and studies below a folder, the newest first; those within a study belong to it."""
     if not top.is_dir():
         raise TfsmError(f"{top}: no such directory")
     return sorted(
-        (describe(path) for path in _found(top)), key=lambda item: (item.started, str(item.directory)), reverse=True
+        (summarize_directory(path) for path in _find(top)),
+        key=lambda item: (item.started, str(item.directory)),
+        reverse=True,
     )
 
 
-def describe(directory: Path) -> Listed:
+def summarize_directory(directory: Path) -> DirectorySummary:
     """Tell of a run directory or study; one that is damaged is told of as such."""
     size = _size(directory)
     try:
         if (directory / STUDY).is_file():
-            return _study(directory, size)
-        record = checked_record(directory)
-        return Listed(directory, "run", *_told(record, directory), str(record.get("started") or ""), size)
+            return _summarize_study(directory, size)
+        record = read_valid_record(directory)
+        return DirectorySummary(
+            directory, "run", *_summarize_run(record, directory), str(record.get("started") or ""), size
+        )
     except TfsmError as error:
-        return Listed(directory, "damaged", "-", (), "damaged", 0, 0, 0, "", size, str(error))
+        return DirectorySummary(directory, "damaged", "-", (), "damaged", 0, 0, 0, "", size, str(error))
 
 
 def remove(directory: Path, *, force: bool) -> None:
     """Remove a run directory or study; anything that is none, or holds something else, or is in use, is an error."""
-    if not is_ours(directory):
+    if not is_run_or_study(directory):
         raise TfsmError(f"{directory}: neither a run directory nor a study, so it is not removed")
-    if is_held(directory) and not force:
+    if is_locked(directory) and not force:
         raise TfsmError(f"{directory}: a process is at work in it; --force removes it all the same")
     # A record that cannot be read does not tell what belongs to it; whoever insists need not know.
-    strange = [] if force else sorted(str(path.relative_to(directory)) for path in _strange(directory))
+    strange = [] if force else sorted(str(path.relative_to(directory)) for path in _find_foreign_files(directory))
     if strange:
         raise TfsmError(
             f"{directory}: holds what tfsm did not write ({', '.join(strange[:3])}); --force removes it, too"
@@ -91,7 +95,7 @@ def remove(directory: Path, *, force: bool) -> None:
         raise TfsmError(f"{directory}: cannot be removed: {error.strerror}") from None
 
 
-def is_ours(directory: Path) -> bool:
+def is_run_or_study(directory: Path) -> bool:
     """Say whether it is a run directory or a study."""
     return (
         directory.is_dir()
@@ -100,7 +104,7 @@ def is_ours(directory: Path) -> bool:
     )
 
 
-def _found(top: Path) -> Iterator[Path]:
+def _find(top: Path) -> Iterator[Path]:
     for folder, below, files in os.walk(top):
         if RECORD in files or STUDY in files:
             below.clear()
@@ -108,35 +112,35 @@ def _found(top: Path) -> Iterator[Path]:
         below[:] = sorted(name for name in below if not name.startswith("."))
 
 
-def status_of(record: Mapping[str, Any], directory: Path) -> str:
+def find_status(record: Mapping[str, Any], directory: Path) -> str:
     """Return what became of a run or study; one that says it is running, and is not, was killed."""
     status = str(record.get("status", "-"))
-    return "killed" if status == "running" and not is_held(directory) else status
+    return "killed" if status == "running" and not is_locked(directory) else status
 
 
-def _told(record: dict[str, Any], directory: Path) -> tuple[str, tuple[str, ...], str, int, int, int]:
+def _summarize_run(record: dict[str, Any], directory: Path) -> tuple[str, tuple[str, ...], str, int, int, int]:
     settings = record["settings"]
     solved = sum(run["solved"] for run in record["runs"])
     return (
         str(settings["domain"]),
         (str(settings["mutation"]),),
-        status_of(record, directory),
+        find_status(record, directory),
         solved,
         settings.get("runs", len(record["runs"])),
         settings["evaluations"],
     )
 
 
-def _study(directory: Path, size: int) -> Listed:
-    record = checked_study(directory)
+def _summarize_study(directory: Path, size: int) -> DirectorySummary:
+    record = read_valid_study(directory)
     members = [directory / member["directory"] for member in record["members"]]
-    told = [_told(checked_record(path), path) for path in members if (path / RECORD).is_file()]
-    return Listed(
+    told = [_summarize_run(read_valid_record(path), path) for path in members if (path / RECORD).is_file()]
+    return DirectorySummary(
         directory,
         str(record.get("kind", "study")),
         str(record.get("domain", "-")),
         tuple(str(member["name"]) for member in record["members"]),
-        status_of(record, directory),
+        find_status(record, directory),
         sum(solved for *_, solved, _, _ in told),
         sum(runs for *_, runs, _ in told),
         max((evaluations for *_, evaluations in told), default=0),
@@ -145,16 +149,16 @@ def _study(directory: Path, size: int) -> Listed:
     )
 
 
-def _strange(directory: Path) -> Iterator[Path]:
+def _find_foreign_files(directory: Path) -> Iterator[Path]:
     members = (
-        {directory / m["directory"] for m in checked_study(directory)["members"]}
+        {directory / m["directory"] for m in read_valid_study(directory)["members"]}
         if (directory / STUDY).is_file()
         else set()
     )
     for path in directory.iterdir():
         if path in members:
-            yield from _strange(path)
-        elif path.name not in OWN and not is_draft(path) and not is_aside(path) and path.suffix != ".html":
+            yield from _find_foreign_files(path)
+        elif path.name not in OWN_NAMES and not is_temporary(path) and not is_backup(path) and path.suffix != ".html":
             yield path
 
 

@@ -31,7 +31,7 @@ def behavior_file(directory: Path, run: int) -> Path:
     return directory / BEHAVIOR / f"run-{run:03d}.npz"
 
 
-def now() -> str:
+def timestamp() -> str:
     """Return the time, as records tell it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -153,21 +153,21 @@ class _Line(TypedDict):
     best_fitness: float | None
 
 
-def checked_record(directory: Path) -> dict[str, Any]:
+def read_valid_record(directory: Path) -> dict[str, Any]:
     """Return what a run directory says of itself; what a run would not have written is an error that names it."""
     record = read_record(directory)
     _check(_Record, record, f"{directory / RECORD}: not the record of a run")
     return record
 
 
-def checked_study(directory: Path) -> dict[str, Any]:
+def read_valid_study(directory: Path) -> dict[str, Any]:
     """Return what a study says of itself; what no study would have written is an error that names it."""
     record = read_study(directory)
     _check(_Study, record, f"{directory / STUDY}: not the record of a study")
     return record
 
 
-def checked_metrics(directory: Path) -> tuple[dict[str, Any], ...]:
+def read_valid_metrics(directory: Path) -> tuple[dict[str, Any], ...]:
     """Return what was logged; a line that no run would have written is an error that names it."""
     file = directory / METRICS
     try:
@@ -200,7 +200,7 @@ def _adapter(kind: type) -> Any:
 LOCK: Final = ".lock"
 
 
-class Locked:
+class DirectoryLock:
     """Holds a directory; entered where somebody else holds it, it is an error that says so.
 
     Args:
@@ -230,7 +230,7 @@ class Locked:
         self._lock.release()
 
 
-def is_held(directory: Path) -> bool:
+def is_locked(directory: Path) -> bool:
     """Say whether a process is at work in a directory; one that cannot be asked is taken to be free."""
     from filelock import FileLock, Timeout
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.evolution.observers import RunResult
 from tfsm.models.network import Network
-from tfsm.runs.observers import one_line
+from tfsm.runs.observers import summarize_error
 from tfsm.settings import Settings
 
 
@@ -71,17 +71,17 @@ class Result:
 _OWN: Final = re.compile(r"^(?:TfsmError|TimedOut): ")
 
 
-def in_a_line(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an error's type and what it says; where TensorFlow passed it on, what it said at first."""
     # Of an error in a domain that is plain Python, TensorFlow leaves the text, somewhere below its own.
     found = re.search(r"^(\w+: .*)$(?=(?:\n.*)*?\nTraceback)", str(error), re.MULTILINE)
-    return found[1] if found and isinstance(error, tf.errors.OpError) else one_line(error)
+    return found[1] if found and isinstance(error, tf.errors.OpError) else summarize_error(error)
 
 
-def as_users_see(error: BaseException) -> BaseException:
+def to_user_error(error: BaseException) -> BaseException:
     """Return the error that a user can do something with: of what TensorFlow passed on, the cause."""
     if not isinstance(error, tf.errors.OpError):
         return error
-    message = in_a_line(error)
+    message = describe_error(error)
     own = _OWN.sub("", message)
     return TfsmError(own if own != message else f"the run failed inside TensorFlow: {message}")

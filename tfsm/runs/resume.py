@@ -14,7 +14,7 @@ from tfsm.evolution.checkpoint_schedule import parse_interval
 from tfsm.plugins import Plugins
 from tfsm.plugins.options import validate
 from tfsm.plugins.registry import Entry
-from tfsm.runs.records import RECORD, checked_record, read_record
+from tfsm.runs.records import RECORD, read_record, read_valid_record
 from tfsm.settings import EngineOptions, ResolvedSettings, RunOptions, Settings
 from tfsm.settings.schema import flatten_settings
 
@@ -28,11 +28,11 @@ WITHOUT_EFFECT: Final = (
     "trust_model",
 )
 """Settings that do not matter for what comes of a run: how the engine works, what is kept, and who is told."""
-LARGER: Final = ("evaluations", "runs")
+EXTENDABLE: Final = ("evaluations", "runs")
 """Settings of which there may be more when an experiment goes on: what is there stays as it is."""
 
 
-def different(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def describe_changes(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     """Return in words what matters and is another than before, of settings as plain JSON values."""
     old, new = flatten_settings(before), flatten_settings(wanted)
     return [
@@ -47,16 +47,16 @@ def fingerprint(settings: Mapping[str, Any]) -> str:
     kept = {
         key: value
         for key, value in flatten_settings(settings).items()
-        if not key.startswith(WITHOUT_EFFECT) and key not in LARGER
+        if not key.startswith(WITHOUT_EFFECT) and key not in EXTENDABLE
     }
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
-_FREE: Final = (*LARGER, "checkpoint_every", "evaluation_timeout", "failures", "trust_model")
+_FREE: Final = (*EXTENDABLE, "checkpoint_every", "evaluation_timeout", "failures", "trust_model")
 """What may be given anew."""
 
 
-def reopened(plugins: Plugins, directory: Path, overrides: Mapping[str, object]) -> ResolvedSettings:
+def resume_settings(plugins: Plugins, directory: Path, overrides: Mapping[str, object]) -> ResolvedSettings:
     """Return the settings of a run directory, with what is given anew.
 
     Args:
@@ -64,7 +64,7 @@ def reopened(plugins: Plugins, directory: Path, overrides: Mapping[str, object])
         directory: the run directory.
         overrides: settings by name, from flags; None where a flag was not given.
     """
-    record = checked_record(directory)
+    record = read_valid_record(directory)
     ready_made = [kind for kind in record.get("objects", {}) if kind != "model"]
     if ready_made:
         raise TfsmError(
@@ -84,7 +84,7 @@ def reopened(plugins: Plugins, directory: Path, overrides: Mapping[str, object])
     where = "command line"
     anew: dict[str, Any] = validate(RunOptions, given, where=lambda key: f"--{key.replace('_', '-')}:")
     parse_interval(str(anew.get("checkpoint_every", settings.checkpoint_every)))
-    for key in LARGER:
+    for key in EXTENDABLE:
         before = getattr(settings, key)
         if anew.get(key, before) < before:
             raise TfsmError(f"--{key} {anew[key]:,}: {directory} has {before:,} already, and less cannot be")
@@ -92,16 +92,16 @@ def reopened(plugins: Plugins, directory: Path, overrides: Mapping[str, object])
     return ResolvedSettings(settings=replace(settings, **anew), sources=sources | dict.fromkeys(anew, where))
 
 
-def check_same(directory: Path, settings: Settings) -> None:
+def check_same_experiment(directory: Path, settings: Settings) -> None:
     """Raise a `TfsmError` if these settings are those of another experiment than the one in a directory."""
     before, now = read_record(directory)["settings"], settings.as_dict()
-    larger = {key: now[key] for key in LARGER if now[key] >= before.get(key, 0)}
-    changes = different({**before, **larger}, now)
+    larger = {key: now[key] for key in EXTENDABLE if now[key] >= before.get(key, 0)}
+    changes = describe_changes({**before, **larger}, now)
     if changes:
         raise TfsmError(f"{directory}: was run with other settings ({', '.join(changes[:3])})")
 
 
-def as_kept(settings: Settings, directory: Path | None) -> Settings:
+def use_saved_inputs(settings: Settings, directory: Path | None) -> Settings:
     """Return settings in which the files that were kept with a run take the place of the user's own.
 
     Those may be elsewhere by now, or say something else.

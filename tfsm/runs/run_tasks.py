@@ -15,19 +15,19 @@ from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.evolution.observers import Progress, RunResult
 from tfsm.parallel.pool import Failure, Pool, WorkerContext
 from tfsm.runs.build import EngineCache, RunRecipe
-from tfsm.runs.observers import Passing
-from tfsm.runs.result import as_users_see
+from tfsm.runs.observers import ForwardingObserver
+from tfsm.runs.result import to_user_error
 from tfsm.runs.session import Session
 
 
-class Told(NamedTuple):
-    """Something that happened: a method of `Observer`, or `checkpoint`, with its arguments."""
+class ForwardedEvent(NamedTuple):
+    """An event of a worker: a method of `Observer`, `checkpoint` or `notify`, and its argument."""
 
-    event: str
-    arguments: tuple[Any, ...]
+    name: str
+    content: Any
 
 
-class GroupEnd(NamedTuple):
+class GroupResult(NamedTuple):
     """How a group came to its end."""
 
     interrupted: bool
@@ -35,22 +35,26 @@ class GroupEnd(NamedTuple):
     evaluated: int
 
 
-class Outbox(Passing):
-    """An observer, and keeper of checkpoints, that writes everything down to be sent.
+class RemoteObserver(ForwardingObserver):
+    """Collects events and checkpoints in a worker until they are sent to the driver.
 
     Args:
-        about: what a checkpoint says of its experiment.
-        every: how often there is one.
+        about: identifies the experiment in a checkpoint.
+        every: how often to write a checkpoint.
     """
 
     def __init__(self, about: Mapping[str, Any], every: CheckpointInterval) -> None:
         self._about, self._cadence = about, CheckpointSchedule(every)
-        self._told: list[Told] = []
+        self._events: list[ForwardedEvent] = []
 
-    def take(self) -> list[Told]:
-        """Return what was written down, and begin anew."""
-        told, self._told = self._told, []
-        return told
+    def take(self) -> list[ForwardedEvent]:
+        """Return the events since the last call."""
+        events, self._events = self._events, []
+        return events
+
+    def notify(self, message: str) -> None:
+        """Collect a message for the user."""
+        self._forward("notify", message)
 
     def bound(self, spent: int) -> int:
         """Return the number of evaluations, above `spent`, at which to look again at the latest."""
@@ -61,13 +65,13 @@ class Outbox(Passing):
         return self._cadence.is_due(spent)
 
     def keep(self, saved: Checkpoint, *, last: bool = False) -> None:
-        """Write it down."""
+        """Collect a checkpoint."""
         began = perf_counter()
-        self._tell("checkpoint", pack_checkpoint(saved, self._about), last)
+        self._forward("checkpoint", (pack_checkpoint(saved, self._about), last))
         self._cadence.record(saved.evaluations_used, perf_counter() - began)
 
-    def _tell(self, event: str, *arguments: Any) -> None:
-        self._told.append(Told(event, arguments))
+    def _forward(self, method: str, event: Any) -> None:
+        self._events.append(ForwardedEvent(method, event))
 
 
 @dataclass(frozen=True)
@@ -82,35 +86,35 @@ class GroupTask:
     saved: tuple[bytes, ...] = ()
     """Where they stood when they were left."""
 
-    def __call__(self, desk: WorkerContext) -> Generator[list[Told], None, GroupEnd]:
+    def __call__(self, context: WorkerContext) -> Generator[list[ForwardedEvent], None, GroupResult]:
         """Evolve, in a worker."""
         settings = self.recipe.settings
-        engines: EngineCache = desk.kept.setdefault("engines", EngineCache())
+        engines: EngineCache = context.cache.setdefault("engines", EngineCache())
         engine = engines.engine(self.recipe.plugins(), settings, model=self.recipe.model)
-        outbox = Outbox(self.about, self.every)
+        observer = RemoteObserver(self.about, self.every)
         # It may have been another experiment's.
-        engine.failure_policy.warn, engine.failure_policy.broken = lambda message: outbox._tell("notify", message), 0
+        engine.failure_policy.warn, engine.failure_policy.broken = observer.notify, 0
         loop = LockstepLoop(
             engine,
             seed=settings.seed,
             runs=self.runs,
             evaluations=settings.evaluations,
             log_every=settings.log_every,
-            observers=[outbox],
-            stop=desk.stopping,
-            checkpoints=outbox,
+            observers=[observer],
+            stop=context.should_stop,
+            checkpoints=observer,
             saved=[unpack_checkpoint(content)[0] for content in self.saved],
         )
         try:
             for _ in loop.steps():
-                yield outbox.take()
+                yield observer.take()
         except Exception as error:
-            yield outbox.take()  # what was rescued
-            if (told := as_users_see(error)) is not error:
+            yield observer.take()  # what was rescued
+            if (told := to_user_error(error)) is not error:
                 raise told from error
             raise
-        yield outbox.take()
-        return GroupEnd(loop.interrupted, loop.compile_seconds, loop.evaluated)
+        yield observer.take()
+        return GroupResult(loop.interrupted, loop.compile_seconds, loop.evaluated)
 
 
 PATIENCE: Final = 3
@@ -119,10 +123,10 @@ LOOK_SECONDS: Final = 0.25
 
 
 @dataclass
-class Group:
+class RunGroup:
     """Some runs of an experiment, and how far they are."""
 
-    work: Work
+    work: GroupedExperiment
     runs: range
     saved: list[Checkpoint] = field(default_factory=list)
     """Where they stood at the start."""
@@ -141,26 +145,26 @@ class Group:
             tuple(pack_checkpoint(saved, known) for saved in self.saved),
         )
 
-    def hear(self, told: Told) -> None:
-        """Pass on what happened."""
+    def handle(self, event: ForwardedEvent) -> None:
+        """Pass an event of the worker to the session."""
         session = self.work.session
-        if told.event == "checkpoint":
+        if event.name == "checkpoint":
             self.deaths = 0
-            content, last = told.arguments
+            content, last = event.content
             if session.checkpoints is not None:
                 session.checkpoints.keep(unpack_checkpoint(content)[0], last=last)
             else:
                 self.saved = [unpack_checkpoint(content)[0]]
-        elif told.event == "notify":
-            self.work.notify(*told.arguments)
-        elif told.event == "progress":
-            self.progress = told.arguments[0]
-            self.work.tell_progress()
+        elif event.name == "notify":
+            self.work.notify(event.content)
+        elif event.name == "on_progress":
+            self.progress = event.content
+            self.work.report_progress()
         else:
-            if told.event == "finished":
-                self.work.results[told.arguments[0].run] = told.arguments[0]
+            if event.name == "on_run_end":
+                self.work.results[event.content.run] = event.content
             for observer in session.observers:
-                getattr(observer, told.event)(*told.arguments)
+                getattr(observer, event.name)(event.content)
 
     def again(self) -> None:
         """Make ready to be handed out again, from the last checkpoint."""
@@ -169,27 +173,27 @@ class Group:
 
 
 @dataclass
-class Work:
+class GroupedExperiment:
     """One experiment, in groups."""
 
     session: Session
     recipe: RunRecipe
     notify: Callable[[str], None]
-    groups: list[Group] = field(default_factory=list)
+    groups: list[RunGroup] = field(default_factory=list)
     results: dict[int, RunResult] = field(default_factory=dict)
-    ends: list[GroupEnd] = field(default_factory=list)
+    ends: list[GroupResult] = field(default_factory=list)
 
     def divide(self, count: int) -> None:
         """Divide the runs into so many groups, as they were left or else alike."""
         saved = self.session.saved()
         self.results |= {result.run: result for group in saved for result in group.results}
         left = {run for group in saved for run in group.runs}
-        self.groups = [Group(self, group.runs, [group]) for group in saved if group.active_runs]
+        self.groups = [RunGroup(self, group.runs, [group]) for group in saved if group.active_runs]
         new = [run for run in range(self.recipe.settings.runs) if run not in left]
-        self.groups += [Group(self, runs) for runs in _divided(new, count)]
+        self.groups += [RunGroup(self, runs) for runs in split_runs(new, count)]
 
-    def tell_progress(self) -> None:
-        """Tell where all runs stand, those of groups that were not begun included."""
+    def report_progress(self) -> None:
+        """Report the progress of all runs, including those of groups that have not started."""
         settings = self.recipe.settings
         told = [group.progress for group in self.groups if group.progress is not None]
         begun = {run for group in self.groups if group.progress is not None for run in group.runs}
@@ -207,7 +211,7 @@ class Work:
             phase="evolving" if "evolving" in phases else phases[0] if phases else "compiling",
         )
         for observer in self.session.observers:
-            observer.progress(progress)
+            observer.on_progress(progress)
 
     @property
     def over(self) -> bool:
@@ -222,11 +226,11 @@ class Work:
 
 def evolve_groups(
     pool: Pool,
-    works: Sequence[Work],
+    works: Sequence[GroupedExperiment],
     *,
     stop: Callable[[], bool],
     notify: Callable[[str], None],
-    ended: Callable[[Work], None],
+    ended: Callable[[GroupedExperiment], None],
 ) -> None:
     """Evolve all groups of all experiments, on as many workers as there are.
 
@@ -238,13 +242,13 @@ def evolve_groups(
         ended: told of each experiment that has come to its end.
     """
     waiting = deque(group for work in works for group in work.groups)
-    busy: dict[int, Group] = {}
+    busy: dict[int, RunGroup] = {}
     stopping, problem = False, ""
     for work in works:
         if work.over:
             ended(work)
     while busy or (waiting and not stopping):
-        idle = [worker for worker in range(pool.size) if worker not in busy and pool.begun(worker)]
+        idle = [worker for worker in range(pool.size) if worker not in busy and pool.is_ready(worker)]
         while waiting and idle and not stopping:
             worker = idle.pop(0)
             busy[worker] = waiting.popleft()
@@ -257,8 +261,8 @@ def evolve_groups(
                 continue  # an idle worker that died; there is another by now
             group = busy[message.worker]
             if message.kind == "event":
-                for told in message.content:
-                    group.hear(told)
+                for event in message.content:
+                    group.handle(event)
                 continue
             del busy[message.worker]
             if message.kind == "done":
@@ -275,20 +279,24 @@ def evolve_groups(
                     group.again()
                     waiting.appendleft(group)
             elif message.kind == "failed":
-                problem = problem or _words(message.content)
+                problem = problem or _describe_failure(message.content)
         stopping = stopping or bool(problem)
     if problem:
         raise TfsmError(problem)
 
 
-def _words(failure: Failure) -> str:
-    return failure.text if failure.ours else f"a worker failed: {failure.text} (--backend local shows where)"
+def _describe_failure(failure: Failure) -> str:
+    return (
+        failure.message
+        if failure.is_user_error
+        else f"a worker failed: {failure.message} (--backend local shows where)"
+    )
 
 
-def _divided(runs: list[int], count: int) -> list[range]:
+def split_runs(runs: list[int], count: int) -> list[range]:
     """Divide runs into at most `count` groups of about the same size; those of a group follow one another.
 
-    >>> _divided([0, 1, 2, 3, 7], 2)
+    >>> split_runs([0, 1, 2, 3, 7], 2)
     [range(0, 3), range(3, 4), range(7, 8)]
     """
     size = -(-len(runs) // max(1, count))

@@ -20,16 +20,16 @@ from tfsm.plugins import Plugins
 from tfsm.runs.build import EngineCache, PreparedRun, collect_notes, make_recipe, prepare, without_reuse
 from tfsm.runs.child_tasks import ChildDispatcher
 from tfsm.runs.directory import check_free
-from tfsm.runs.observers import guarded
-from tfsm.runs.result import Result, as_users_see, in_a_line
-from tfsm.runs.resume import as_kept
-from tfsm.runs.run_tasks import GroupEnd, Work, evolve_groups
+from tfsm.runs.observers import build_observers
+from tfsm.runs.result import Result, describe_error, to_user_error
+from tfsm.runs.resume import use_saved_inputs
+from tfsm.runs.run_tasks import GroupedExperiment, GroupResult, evolve_groups
 from tfsm.runs.session import Session
 from tfsm.settings import ResolvedSettings
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExperimentSpec:
     """One experiment to be done; see `run_experiment` for what the fields mean."""
 
     resolved: ResolvedSettings
@@ -41,13 +41,13 @@ class Wanted:
 
 
 @dataclass
-class _Underway:
+class _RunningExperiment:
     """An experiment that was begun."""
 
-    wanted: Wanted
+    wanted: ExperimentSpec
     prepared: PreparedRun
     session: Session
-    work: Work
+    work: GroupedExperiment
     began: float = field(default_factory=time.perf_counter)
     result: Result | None = None
 
@@ -68,10 +68,10 @@ class _Underway:
         )
 
 
-def run_elsewhere(
+def run_on_workers(
     plugins: Plugins,
-    experiments: Sequence[Wanted],
-    where: Backend,
+    experiments: Sequence[ExperimentSpec],
+    backend: Backend,
     *,
     command: Sequence[str] = (),
     stop: Callable[[], bool] = lambda: False,
@@ -83,7 +83,7 @@ def run_elsewhere(
     Args:
         plugins: where the parts come from.
         experiments: what to do.
-        where: which workers.
+        backend: which workers.
         command: the command line, for the record.
         stop: True ends early, with everything kept.
         notify: told what the user should know.
@@ -93,12 +93,12 @@ def run_elsewhere(
     for wanted in experiments:
         if not wanted.resume:
             check_free(wanted.out)
-    with where.pool(notify) as pool, ExitStack() as held:
-        underway: list[_Underway] = []
+    with backend.start_pool(notify) as pool, ExitStack() as held:
+        underway: list[_RunningExperiment] = []
         try:
             for wanted in experiments:
-                underway.append(_begun(plugins, wanted, where, held, command, notify))
-            if where.grain == "children":
+                underway.append(_start(plugins, wanted, backend, held, command, notify))
+            if backend.grain == "children":
                 _evolve_children(pool, underway, replay, stop, notify)
             else:
                 _evolve(pool, underway, stop, notify)
@@ -111,19 +111,19 @@ def run_elsewhere(
     return [one.result for one in underway if one.result is not None]
 
 
-def _begun(
+def _start(
     plugins: Plugins,
-    wanted: Wanted,
-    where: Backend,
+    wanted: ExperimentSpec,
+    backend: Backend,
     held: ExitStack,
     command: Sequence[str],
     notify: Callable[[str], None],
-) -> _Underway:
+) -> _RunningExperiment:
     resolved = wanted.resolved
-    settings = as_kept(resolved.settings, wanted.out) if wanted.resume else resolved.settings
-    if where.grain == "children":
+    settings = use_saved_inputs(resolved.settings, wanted.out) if wanted.resume else resolved.settings
+    if backend.grain == "children":
         settings = without_reuse(settings)
-    others = guarded(plugins, settings, wanted.observers, notify)
+    others = build_observers(plugins, settings, wanted.observers, notify)
     prepared = prepare(plugins, settings, model=wanted.model)
     for note in collect_notes(settings, prepared.plan, prepared.domain):
         notify(note)
@@ -139,17 +139,17 @@ def _begun(
         resume=wanted.resume,
         command=command,
         notify=notify,
-        place=where.as_dict(),
+        place=backend.as_dict(),
         initial_population=initial_population_size(prepared.selection, settings.population),
     )
     held.enter_context(session)
-    work = Work(session, make_recipe(plugins, settings, wanted.model), notify)
-    return _Underway(wanted, prepared, session, work)
+    work = GroupedExperiment(session, make_recipe(plugins, settings, wanted.model), notify)
+    return _RunningExperiment(wanted, prepared, session, work)
 
 
 def _evolve_children(
     pool: Pool,
-    underway: Sequence[_Underway],
+    underway: Sequence[_RunningExperiment],
     replay: Sequence[Event],
     stop: Callable[[], bool],
     notify: Callable[[str], None],
@@ -163,11 +163,13 @@ def _evolve_children(
             steadily.run(stop)
         one.work.results = {result.run: result for result in steady.results}
         interrupted = steady.interrupted or not steady.ended
-        one.work.ends = [GroupEnd(interrupted, steady.compile_seconds, steadily.evaluated)]
+        one.work.ends = [GroupResult(interrupted, steady.compile_seconds, steadily.evaluated)]
         one.end()
 
 
-def _evolve(pool: Pool, underway: Sequence[_Underway], stop: Callable[[], bool], notify: Callable[[str], None]) -> None:
+def _evolve(
+    pool: Pool, underway: Sequence[_RunningExperiment], stop: Callable[[], bool], notify: Callable[[str], None]
+) -> None:
     # Wide groups are faster; only as many as it takes to keep all workers busy.
     groups = -(-pool.size // len(underway))
     for one in underway:
@@ -198,7 +200,7 @@ def run_experiment(
     stop: Callable[[], bool] = lambda: False,
     notify: Callable[[str], None] = lambda message: None,
     engines: EngineCache | None = None,
-    where: Backend | None = None,
+    backend: Backend | None = None,
     order: Path | None = None,
 ) -> Result:
     """Evolve, and keep everything in a run directory.
@@ -215,18 +217,20 @@ def run_experiment(
         stop: True ends early, with everything kept.
         notify: told what the user should know: before the start, and where an observer fails.
         engines: where engines come from, if one may be used again.
-        where: where the work is done; by this process itself if None.
+        backend: where the work is done; by this process itself if None.
         order: the log of the order in which children were once settled, which is to be the same again.
     """
-    if where is not None and not where.here:
-        wanted = Wanted(resolved, out, keep, resume, model, observers)
-        (result,) = run_elsewhere(plugins, [wanted], where, command=command, stop=stop, notify=notify, order=order)
+    if backend is not None and not backend.is_local:
+        wanted = ExperimentSpec(resolved, out, keep, resume, model, observers)
+        (result,) = run_on_workers(plugins, [wanted], backend, command=command, stop=stop, notify=notify, order=order)
         return result
     settings = resolved.settings
     if not resume:
         check_free(out)
-    others = guarded(plugins, settings, observers, notify)
-    engine = (engines or EngineCache()).engine(plugins, as_kept(settings, out) if resume else settings, model=model)
+    others = build_observers(plugins, settings, observers, notify)
+    engine = (engines or EngineCache()).engine(
+        plugins, use_saved_inputs(settings, out) if resume else settings, model=model
+    )
     engine.failure_policy.warn, engine.failure_policy.broken = notify, 0  # it may have been another experiment's
     for note in collect_notes(settings, engine.plan, engine.domain):
         notify(note)
@@ -261,8 +265,8 @@ def run_experiment(
             )
             results = loop.run()
         except BaseException as error:
-            session.end("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", in_a_line(error))
-            if (told := as_users_see(error)) is not error:
+            session.end("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", describe_error(error))
+            if (told := to_user_error(error)) is not error:
                 raise told from error
             raise
         session.end("interrupted" if loop.interrupted else "finished")

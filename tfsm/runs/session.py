@@ -13,17 +13,17 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.checkpoint import Checkpoint
 from tfsm.evolution.checkpoint_schedule import parse_interval
 from tfsm.evolution.compile_plan import Plan
-from tfsm.evolution.observers import Experiment, Observer, Status
-from tfsm.interfaces import Domain, SupportsFiles
+from tfsm.evolution.observers import ExperimentInfo, Status
+from tfsm.interfaces import Domain, Observer, SupportsFiles
 from tfsm.models.genome import find_sections
 from tfsm.models.loading import describe_model
 from tfsm.models.network import Network
 from tfsm.parallel.pool import check_grain
 from tfsm.plugins import Plugins
 from tfsm.runs.checkpoints import CheckpointFiles
-from tfsm.runs.directory import RunDirectory, claim, taken, versions
+from tfsm.runs.directory import RunDirectory, claim, collect_versions, directory_taken_error
 from tfsm.runs.observers import DeduplicatingObserver
-from tfsm.runs.records import RECORD, Locked, read_record
+from tfsm.runs.records import RECORD, DirectoryLock, read_record
 from tfsm.runs.resume import fingerprint
 from tfsm.settings import ResolvedSettings, Settings
 
@@ -76,9 +76,9 @@ class Session:
             name = f"{self.settings.domain}-{self.settings.mutation}"
             self.directory = out if resume and out is not None else claim(out, name)
             with ExitStack() as held:
-                held.enter_context(Locked(self.directory))
+                held.enter_context(DirectoryLock(self.directory))
                 if not resume and (self.directory / RECORD).is_file():  # another process was faster
-                    raise taken(self.directory)
+                    raise directory_taken_error(self.directory)
                 if (self.directory / RECORD).is_file():
                     check_grain(read_record(self.directory), self.directory, (place or {}).get("grain", "runs"))
                 self._record = RunDirectory(
@@ -87,12 +87,15 @@ class Session:
                     network,
                     command=list(command),
                     plan=asdict(plan) | {"place": dict(place or {"backend": "local"})},
-                    objects=objects_of(plugins, self.settings),
+                    objects=describe_objects(plugins, self.settings),
                     files=domain.files() if isinstance(domain, SupportsFiles) else {},
                     initial_population=initial_population,
                     notify=notify,
                 )
                 self._held = held.pop_all()
+        known = self._record.known if self._record is not None else frozenset()
+        self._others = [DeduplicatingObserver(other, known) for other in others]
+        if self.directory is not None and self._record is not None:
             every = parse_interval(self.settings.checkpoint_every)
             self.checkpoints = CheckpointFiles(
                 self.directory,
@@ -102,9 +105,8 @@ class Session:
                 sync=self._record.sync,
                 is_whole=self._record.is_whole,
                 size=plan.runs * plan.bytes_each,
+                observers=self._others,
             )
-        known = self._record.known if self._record is not None else frozenset()
-        self._others = [DeduplicatingObserver(other, known) for other in others]
 
     @property
     def observers(self) -> list[Observer]:
@@ -120,12 +122,12 @@ class Session:
         if self._record is not None:
             self._record.forget(after)
         for other in self._others:
-            other.forget(after)
+            other.rewind(after)
 
     def __enter__(self) -> Self:
-        experiment = Experiment(self.settings.as_dict(), self.directory, find_sections(self.network.model))
+        experiment = ExperimentInfo(self.settings.as_dict(), self.directory, find_sections(self.network.model))
         for observer in self.observers:
-            observer.started(experiment)
+            observer.on_experiment_start(experiment)
         return self
 
     def __exit__(
@@ -142,18 +144,18 @@ class Session:
                     self._record.close(status, error)
         finally:
             for observer in self._others:
-                observer.ended(status)
+                observer.on_experiment_end(status)
 
 
 def _about(settings: Mapping[str, Any]) -> dict[str, Any]:
-    own = versions()
+    own = collect_versions()
     return {
         "experiment": fingerprint(settings),
         "versions": {name: own[name] for name in ("tfsm", "tensorflow", "keras", "numpy")},
     }
 
 
-def objects_of(plugins: Plugins, settings: Settings) -> dict[str, str]:
+def describe_objects(plugins: Plugins, settings: Settings) -> dict[str, str]:
     """Return what no setting tells all of: parts that came ready made, and which model it was."""
     chosen = {
         "domain": plugins.domains[settings.domain],

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.observers import Observer
+from tfsm.interfaces import Observer
 from tfsm.parallel.pool import Backend
 from tfsm.plugins import Plugins
 from tfsm.runs.build import EngineCache
 from tfsm.runs.directory import claim
-from tfsm.runs.observers import Together
-from tfsm.runs.records import RECORD, STUDY, Locked, now, read_record, read_study, write_json
+from tfsm.runs.observers import CombinedProgress
+from tfsm.runs.records import RECORD, STUDY, DirectoryLock, read_record, read_study, timestamp, write_json
 from tfsm.runs.result import Result
-from tfsm.runs.resume import different
-from tfsm.runs.runner import Wanted, run_elsewhere, run_experiment
+from tfsm.runs.resume import describe_changes
+from tfsm.runs.runner import ExperimentSpec, run_experiment, run_on_workers
 from tfsm.settings import ResolvedSettings
 
 
@@ -47,7 +47,7 @@ class StudyResult:
     interrupted: bool
 
 
-Watch = Callable[[int | None, Member], AbstractContextManager[Observer]]
+WatchMember = Callable[[int | None, Member], AbstractContextManager[Observer]]
 """From the number of a member to somebody who is told how it goes; None: how all go, side by side."""
 
 
@@ -57,12 +57,12 @@ def run_study(
     *,
     kind: str,
     out: Path | None,
-    watch: Watch,
+    watch: WatchMember,
     command: Sequence[str] = (),
     extra: Mapping[str, Any] | None = None,
     stop: Callable[[], bool] = lambda: False,
     notify: Callable[[str], None] = lambda message: None,
-    where: Backend | None = None,
+    backend: Backend | None = None,
 ) -> StudyResult:
     """Run all members that have not been run yet.
 
@@ -78,18 +78,18 @@ def run_study(
         extra: what else to write into the record.
         stop: True ends early, with everything kept.
         notify: told what the user should know.
-        where: where the work is done; by this process itself, one member after another, if None.
+        backend: where the work is done; by this process itself, one member after another, if None.
     """
     domain = members[0].resolved.settings.domain
-    directory, before = _opened(out, kind, domain)
-    with Locked(directory):
+    directory, before = _open(out, kind, domain)
+    with DirectoryLock(directory):
         finished = {member.name: _is_finished(directory / member.folder, member) for member in members}
         known = [entry for entry in before.get("members", []) if entry["name"] not in finished]
         record = {
             "kind": kind,
             "domain": domain,
             "status": "running",
-            "started": before.get("started", now()),
+            "started": before.get("started", timestamp()),
             "ended": None,
             "commands": [*before.get("commands", []), list(command)],
             "members": known + [{"name": member.name, "directory": member.folder} for member in members],
@@ -100,7 +100,7 @@ def run_study(
         if done:
             notify(f"{directory}: {done} of {len(members)} are finished already, and not run again")
         left = [(number, member) for number, member in enumerate(members) if not finished[member.name]]
-        do = _one_by_one if where is None or where.here else partial(_side_by_side, where=where)
+        do = _one_by_one if backend is None or backend.is_local else partial(_side_by_side, backend=backend)
         results: dict[str, Result] = {}
         status = "failed"
         try:
@@ -111,7 +111,7 @@ def run_study(
             status = "interrupted"
             raise
         finally:
-            write_json(directory / STUDY, record | {"status": status, "ended": now()})
+            write_json(directory / STUDY, record | {"status": status, "ended": timestamp()})
         seconds = {name: result.seconds for name, result in results.items()}
         return StudyResult(directory, seconds, status == "interrupted")
 
@@ -122,7 +122,7 @@ def _one_by_one(
     members: Sequence[tuple[int, Member]],
     results: dict[str, Result],
     *,
-    watch: Watch,
+    watch: WatchMember,
     **others: Any,
 ) -> None:
     engines = EngineCache()
@@ -148,28 +148,28 @@ def _side_by_side(
     members: Sequence[tuple[int, Member]],
     results: dict[str, Result],
     *,
-    watch: Watch,
-    where: Backend,
+    watch: WatchMember,
+    backend: Backend,
     **others: Any,
 ) -> None:
     if not members:
         return
     with watch(None, members[0][1]) as observer:
-        together = Together(observer, [member.resolved.settings for _, member in members])
+        combined = CombinedProgress(observer, [member.resolved.settings for _, member in members])
         wanted = [
-            Wanted(
+            ExperimentSpec(
                 member.resolved,
                 directory / member.folder,
                 resume=(directory / member.folder).is_dir(),
-                observers=[together.part(place)],
+                observers=[combined.observer(place)],
             )
             for place, (_, member) in enumerate(members)
         ]
-        found = run_elsewhere(plugins, wanted, where, **others)
+        found = run_on_workers(plugins, wanted, backend, **others)
     results |= {member.name: result for (_, member), result in zip(members, found, strict=True)}
 
 
-def _opened(out: Path | None, kind: str, domain: str) -> tuple[Path, dict[str, Any]]:
+def _open(out: Path | None, kind: str, domain: str) -> tuple[Path, dict[str, Any]]:
     """Return the directory of a new study, or of one to go on with, and what it says of itself."""
     if out is None or not (out / STUDY).is_file():
         return claim(out, f"{kind}-{domain}"), {}
@@ -187,7 +187,7 @@ def _is_finished(directory: Path, member: Member) -> bool:
     if not (directory / RECORD).is_file():
         return False
     record = read_record(directory)
-    changes = different(record["settings"], member.resolved.settings.as_dict())
+    changes = describe_changes(record["settings"], member.resolved.settings.as_dict())
     if changes:
         raise TfsmError(f"{directory}: was run with other settings ({', '.join(changes[:3])}): choose another --out")
     return bool(record["status"] == "finished")

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.observers import EVENTS
+from tfsm.evolution.observers import OBSERVER_METHODS
 from tfsm.interfaces import Nest
 from tfsm.plugins.hookspecs import HOOKS_VERSION
 from tfsm.plugins.options import describe, union_members, validate
@@ -181,8 +181,9 @@ def can_be_built(subject: PartUnderTest) -> None:
     require(not missing, f"{subject.name} has options without a default", f"give {' '.join(missing)}")
     part = _made(lambda: subject.part, "let the class be made from its options alone, as keyword arguments")
     if subject.kind == "observer":
-        heard = any(_has(part, event) for event in EVENTS)
-        require(heard, f"{subject.title} hears nothing", f"give it one of the methods {', '.join(EVENTS)}")
+        observes = any(_has(part, method) for method in OBSERVER_METHODS)
+        hint = f"subclass tfsm.Observer, or define one of {', '.join(OBSERVER_METHODS)}"
+        require(observes, f"{subject.title} is not an observer", hint)
         return
     wanted = STATEFUL_METHODS if subject.kind == "selection" and _has(part, "select") else METHODS[subject.kind]
     lacks = [name for name in wanted if not _has(part, name)]

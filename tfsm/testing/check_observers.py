@@ -1,4 +1,4 @@
-"""Checks for observers."""
+"""Checks of observers, with a made-up experiment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,18 @@ from typing import Any, Final
 import numpy as np
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.observers import EVENTS, Experiment, Observer, Progress, RunResult, Snapshot, Status
+from tfsm.evolution.observers import (
+    OBSERVER_METHODS,
+    Champion,
+    CheckpointInfo,
+    ExperimentInfo,
+    Interval,
+    PopulationSnapshot,
+    Progress,
+    RunResult,
+    Status,
+)
+from tfsm.interfaces import Observer
 from tfsm.models.genome import Section
 from tfsm.testing.check_common import pickle_round_trip, require_no_global_generators, watch_global_generators
 from tfsm.testing.suite import CheckFailure, PartUnderTest, require
@@ -21,8 +32,8 @@ from tfsm.testing.suite import CheckFailure, PartUnderTest, require
 STATUSES: Final[tuple[Status, ...]] = ("finished", "interrupted", "failed")
 
 
-def example_events(directory: Path | None, status: Status = "finished") -> list[tuple[str, tuple[Any, ...]]]:
-    """Return the events of an experiment, each with what is told."""
+def example_events(directory: Path | None, status: Status = "finished") -> list[tuple[str, Any]]:
+    """Return the events of a made-up experiment: methods of `Observer`, and their arguments."""
     genome = np.array([0.5, -1.0, 2.0], np.float32)
     line = {
         "run": 0,
@@ -38,129 +49,130 @@ def example_events(directory: Path | None, status: Status = "finished") -> list[
         "search_steps": 3.0,
     }
     settings = {"domain": "parity", "mutation": "control", "runs": 2}
+    population = PopulationSnapshot(0, 20, np.zeros((5, 2)))
+    file = (directory or Path()) / "checkpoints" / "run-000-001-at-000000020.checkpoint"
     return [
-        ("started", (Experiment(settings, directory, (Section("dense", ((0, 3),)),)),)),
-        ("progress", (Progress(2, 0, 0, 0, 200, float("-inf"), "compiling"),)),
-        ("interval", ([line, {**line, "run": 1}],)),
-        ("sensitivity", (0, 20, genome)),
-        ("population", (Snapshot(0, 20, np.zeros((5, 2))),)),
-        ("best", (0, 20, 0.5, genome)),
-        ("solved", (0, 20)),
-        ("finished", (RunResult(0, 0, True, 20, 0.5, 0.5, genome),)),
-        ("ended", (status,)),
+        ("on_experiment_start", ExperimentInfo(settings, directory, (Section("dense", ((0, 3),)),))),
+        ("on_progress", Progress(2, 0, 0, 0, 200, float("-inf"), "compiling")),
+        ("on_run_start", 0),
+        ("on_run_start", 1),
+        ("on_interval", Interval(0, 20, line, genome, population, Champion(0.5, genome))),
+        ("on_interval", Interval(1, 20, {**line, "run": 1})),
+        ("on_checkpoint", CheckpointInfo(range(2), 20, file)),
+        ("on_run_end", RunResult(0, 0, True, 20, 0.5, 0.5, genome)),
+        ("on_experiment_end", status),
     ]
 
 
-def notify(observer: Any, event: str, arguments: tuple[Any, ...]) -> None:
-    """Tell an observer of an event, if it has a method for that."""
-    if hasattr(observer, event):
-        getattr(observer, event)(*arguments)
+def notify(observer: Any, method: str, event: Any) -> None:
+    """Call a method of an observer, if it has it."""
+    if hasattr(observer, method):
+        getattr(observer, method)(event)
 
 
 def event_methods_have_the_right_signature(subject: PartUnderTest) -> None:
-    """Its methods take what is told."""
-    for event in EVENTS:
-        method = getattr(subject.part, event, None)
+    """Its methods have the signatures of `Observer`."""
+    for name in OBSERVER_METHODS:
+        method = getattr(subject.part, name, None)
         if method is None:
             continue
-        told = list(inspect.signature(getattr(Observer, event)).parameters)[1:]
+        (argument,) = list(inspect.signature(getattr(Observer, name)).parameters)[1:]
         try:
-            inspect.signature(method).bind(*told)
+            inspect.signature(method).bind(argument)
         except TypeError as error:
             raise CheckFailure(
-                f"{subject.title}.{event} cannot be called with {', '.join(told)}: {error}",
-                f"write def {event}(self, {', '.join(told)})",
+                f"{subject.title}.{name} cannot be called with {argument}: {error}",
+                f"write def {name}(self, {argument})",
             ) from error
 
 
 def handles_a_complete_experiment(subject: PartUnderTest) -> None:
-    """It hears everything there is, however it ends, with numbers that are not known."""
+    """It accepts every event, however the experiment ends, with numbers that are unknown."""
     for status in STATUSES:
         with _directory() as directory:
             observer = subject.made()
-            for event, arguments in example_events(directory, status):
+            for method, event in example_events(directory, status):
                 try:
-                    notify(observer, event, arguments)
-                # Whatever an observer raises.
+                    notify(observer, method, event)
+                # Any exception: this is third-party code.
                 except Exception as error:
                     raise CheckFailure(
-                        f"{event} raises {type(error).__name__}: {error}",
-                        "expect None where a number is not known, numbers that are not finite, and runs side by side",
+                        f"{method} raises {type(error).__name__}: {error}",
+                        "expect None for an unknown number, numbers that are not finite, and interleaved runs",
                     ) from error
 
 
 def handles_an_experiment_that_ends_immediately(subject: PartUnderTest) -> None:
-    """It may hear of a start and an end with nothing in between."""
+    """An experiment may end right after its start."""
     with _directory() as directory:
         observer = subject.made()
-        for event, arguments in example_events(directory, "failed"):
-            if event in ("started", "ended"):
-                notify(observer, event, arguments)
+        for method, event in example_events(directory, "failed"):
+            if method in ("on_experiment_start", "on_experiment_end"):
+                notify(observer, method, event)
 
 
 def handles_an_experiment_without_a_directory(subject: PartUnderTest) -> None:
-    """Where nothing is kept, it does without a directory or says that it cannot."""
+    """Without a run directory it works, or raises a `TfsmError`."""
     observer = subject.made()
     try:
-        for event, arguments in example_events(None):
-            notify(observer, event, arguments)
+        for method, event in example_events(None):
+            notify(observer, method, event)
     except TfsmError:
         return
-    # Whatever an observer raises.
+    # Any exception: this is third-party code.
     except Exception as error:
         raise CheckFailure(
             f"without a run directory it raises {type(error).__name__}: {error}",
-            "experiment.directory is None where nothing is kept: raise a tfsm.TfsmError that says what is needed",
+            "experiment.directory is None where nothing is written: raise a tfsm.TfsmError that says what is needed",
         ) from error
 
 
 def concurrent_experiments_do_not_interfere(subject: PartUnderTest) -> None:
-    """Two of them at once each keep to their own run directory."""
+    """Two observers at once each write to their own run directory."""
     with _directory() as root:
         folders = [root / name for name in ("one", "two")]
         for folder in folders:
             folder.mkdir()
         observers = [subject.made() for _ in folders]
         for steps in zip(*(example_events(folder) for folder in folders), strict=True):
-            for observer, (event, arguments) in zip(observers, steps, strict=True):
-                notify(observer, event, arguments)
+            for observer, (method, event) in zip(observers, steps, strict=True):
+                notify(observer, method, event)
         used = {path.parent for path in root.glob("*/*")}
         require(
             used in (set(), set(folders)) and {path.name for path in root.iterdir()} == {"one", "two"},
-            "two experiments at once write into one place",
+            "two experiments at once write to the same place",
             "keep state in the object, never in the class or module, and write below experiment.directory",
         )
 
 
 def does_not_modify_its_arguments(subject: PartUnderTest) -> None:
-    """Others are told the same, so that nobody may change it."""
+    """All observers receive the same objects, so none may modify them."""
     with _directory() as directory:
-        observer, told = subject.made(), example_events(directory)
-        before = copy.deepcopy(told)
-        for (event, arguments), (_, kept) in zip(told, before, strict=True):
-            notify(observer, event, arguments)
+        observer, events = subject.made(), example_events(directory)
+        for (method, event), (_, before) in zip(events, copy.deepcopy(events), strict=True):
+            notify(observer, method, event)
             require(
-                _same(arguments, kept),
-                f"{event} changes what it is given",
-                "copy it first: {**line} for metrics, genome.copy() for arrays",
+                _same(event, before),
+                f"{method} modifies what it receives",
+                "copy it first: {**interval.metrics} for metrics, genome.copy() for arrays",
             )
 
 
 def uses_no_global_random_state(subject: PartUnderTest) -> None:
-    """A run is the same whether it is watched or not."""
+    """Observing a run does not change it."""
     with _directory() as directory, watch_global_generators() as used:
         observer = subject.made()
-        for event, arguments in example_events(directory):
-            notify(observer, event, arguments)
+        for method, event in example_events(directory):
+            notify(observer, method, event)
     require_no_global_generators(used)
 
 
 def can_be_pickled_before_the_start(subject: PartUnderTest) -> None:
-    """It can be sent to where the runs are, and hears them there."""
+    """It can be sent to another process and works there."""
     with _directory() as directory:
         observer = pickle_round_trip(subject.made())
-        for event, arguments in example_events(directory):
-            notify(observer, event, arguments)
+        for method, event in example_events(directory):
+            notify(observer, method, event)
 
 
 @contextmanager

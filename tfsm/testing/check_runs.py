@@ -10,12 +10,13 @@ from typing import Any, ClassVar
 import keras
 import tensorflow as tf
 
-from tfsm.interfaces import Choice, Evaluation, Nest, Tensor
+from tfsm.evolution.observers import Interval
+from tfsm.interfaces import Choice, Evaluation, Nest, Observer, Tensor
 from tfsm.kernels.random import uniform
 from tfsm.models.network import Network
 from tfsm.plugins import Plugins
 from tfsm.plugins.registry import KINDS, Parts
-from tfsm.runs.observers import one_line
+from tfsm.runs.observers import summarize_error
 from tfsm.runs.result import Result
 from tfsm.runs.runner import run_experiment
 from tfsm.settings import resolve
@@ -75,15 +76,15 @@ RUNS = 3
 CHILDREN = 8
 
 
-class MetricsRecorder:
-    """Keeps the metrics."""
+class MetricsRecorder(Observer):
+    """Records the metrics."""
 
     def __init__(self) -> None:
         self.metrics: list[dict[str, Any]] = []
 
-    def interval(self, metrics: list[dict[str, Any]]) -> None:
-        """Keep them."""
-        self.metrics += metrics
+    def on_interval(self, interval: Interval) -> None:
+        """Record them."""
+        self.metrics.append(interval.metrics)
 
 
 def runs_are_identical_alone_and_in_lock_step(subject: PartUnderTest) -> None:
@@ -115,7 +116,7 @@ def does_not_affect_the_run(subject: PartUnderTest) -> None:
     require(
         not warnings,
         "; ".join(warnings),
-        "an observer must not raise where it can be helped: nothing more is told to it",
+        "an observer that raises is disabled: handle what you can",
     )
 
 
@@ -165,7 +166,7 @@ def _evolve(
         # Whatever the part raises while it is traced or run.
         except Exception as error:
             raise CheckFailure(
-                f"a run of it fails: {one_line(error)}", "mend what the other checks say first"
+                f"a run of it fails: {summarize_error(error)}", "fix what the other checks report first"
             ) from error
     return result, heard
 

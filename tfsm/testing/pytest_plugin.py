@@ -112,16 +112,16 @@ def tfsm_choose(tfsm_part_under_test: PartUnderTest) -> Callable[..., Any]:
 
 @pytest.fixture
 def tfsm_notify(tfsm_part_under_test: PartUnderTest) -> Callable[[Path], Any]:
-    """Return a function from a run directory to an observer that was told of a made-up experiment there."""
+    """Return a function from a run directory to an observer that has observed a made-up experiment there."""
     from tfsm.testing.check_observers import example_events, notify
 
-    def told(directory: Path) -> Any:
+    def observe(directory: Path) -> Any:
         observer = tfsm_part_under_test.made()
-        for event, arguments in example_events(directory):
-            notify(observer, event, arguments)
+        for method, event in example_events(directory):
+            notify(observer, method, event)
         return observer
 
-    return told
+    return observe
 
 
 def _subjects(

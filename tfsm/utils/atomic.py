@@ -25,7 +25,7 @@ def atomic_write(file: Path) -> Iterator[Path]:
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "notes.txt"
-    >>> with whole(file) as draft:
+    >>> with atomic_write(file) as draft:
     ...     _ = draft.write_text("kept")
     >>> file.read_text()
     'kept'
@@ -33,21 +33,21 @@ def atomic_write(file: Path) -> Iterator[Path]:
     draft = file.with_name(f".{file.name}{_DRAFT}{file.suffix}")
     try:
         yield draft
-        to_disk(draft)
+        flush_to_disk(draft)
         os.replace(draft, file)
-        to_disk(file.parent)
+        flush_to_disk(file.parent)
     except BaseException:
         with suppress(OSError):
             draft.unlink()
         raise
 
 
-def is_draft(path: Path) -> bool:
+def is_temporary(path: Path) -> bool:
     """Say whether a file was never finished, because whoever wrote it was killed."""
     return path.name.startswith(".") and _DRAFT in path.suffixes
 
 
-def put_aside(file: Path, why: str, *, copy: bool = False) -> Path:
+def back_up(file: Path, why: str, *, copy: bool = False) -> Path:
     """Give a file another name, so that its place is free and nothing is lost; returns that name.
 
     Args:
@@ -59,7 +59,7 @@ def put_aside(file: Path, why: str, *, copy: bool = False) -> Path:
     >>> file = Path(tempfile.mkdtemp()) / "notes.txt"
     >>> for text in ("one", "two"):
     ...     _ = file.write_text(text)
-    ...     print(put_aside(file, "damaged").name, file.exists())
+    ...     print(back_up(file, "damaged").name, file.exists())
     notes.txt.damaged-1 False
     notes.txt.damaged-2 False
     """
@@ -72,12 +72,12 @@ def put_aside(file: Path, why: str, *, copy: bool = False) -> Path:
     return free
 
 
-def is_aside(path: Path) -> bool:
+def is_backup(path: Path) -> bool:
     """Say whether a file was put aside."""
     return re.fullmatch(r"\.[a-z]+-\d+", path.suffix) is not None
 
 
-def to_disk(path: Path) -> None:
+def flush_to_disk(path: Path) -> None:
     """Let neither a file nor the names in a folder wait in a buffer."""
     # Some systems cannot open folders, and some file systems cannot be asked: then this is all that can be done.
     with suppress(PermissionError):

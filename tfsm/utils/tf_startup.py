@@ -15,7 +15,7 @@ from typing import Final
 from tfsm.errors import TfsmError
 
 
-def prepare(environ: MutableMapping[str, str]) -> None:
+def set_tensorflow_environment(environ: MutableMapping[str, str]) -> None:
     """Set the backend, quiet and speed, each unless the user has set it to something of his own."""
     backend = environ.setdefault("KERAS_BACKEND", "tensorflow")
     if backend != "tensorflow":
@@ -26,7 +26,7 @@ def prepare(environ: MutableMapping[str, str]) -> None:
 
 
 @contextmanager
-def without_notices() -> Iterator[None]:
+def silence_stderr() -> Iterator[None]:
     """Silence what libraries write straight to the file descriptor of the standard error."""
     with open(os.devnull, "w") as nowhere:
         kept = os.dup(2)
@@ -89,13 +89,13 @@ def _prune(folder: Path) -> None:
         total -= size
 
 
-def import_quietly() -> None:
+def import_tensorflow() -> None:
     """Import TensorFlow with its start-up notices off, unless the user has asked for a level of his own."""
-    prepare(os.environ)
+    set_tensorflow_environment(os.environ)
     if "tensorflow" not in sys.modules:
         use_compile_cache(os.environ)
     # The notices come before the level is looked at.
-    with without_notices():
+    with silence_stderr():
         import tensorflow as tf
 
         tf.config.list_physical_devices()  # looks for accelerators, and complains where there is none

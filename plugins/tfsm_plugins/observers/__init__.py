@@ -1,4 +1,4 @@
-"""Registration, options."""
+"""The built-in observers: their options and registration."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def tfsm_register_observers(registry: Registry) -> None:
     registry.add(
         "tensorboard",
         "tfsm_plugins.observers.tensorboard:TensorBoard",
-        description="metrics, and histograms of weights and sensitivities, for TensorBoard to show",
+        description="metrics, and histograms of weights and sensitivities, for TensorBoard",
         options=TensorBoardOptions,
     )

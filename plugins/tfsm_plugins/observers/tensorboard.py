@@ -1,4 +1,4 @@
-"""Event files for TensorBoard."""
+"""The observer `tensorboard`: event files with metrics and histograms."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
+from tfsm.interfaces import Observer
 from tfsm.utils.optional import optional
 from tfsm_plugins.observers import TensorBoardOptions
 
 if TYPE_CHECKING:
-    from tfsm.evolution.observers import Experiment, RunResult, Status
+    from tfsm.evolution.observers import ExperimentInfo, Interval, RunResult, Status
     from tfsm.models.genome import Section
 
 
 FLUSH_MILLISECONDS = 10_000
-"""Somebody may be watching."""
+"""Short enough to watch a run live."""
 
 
 class EventFiles:
-    """Writes event files of all runs of one experiment, each in a folder of its own."""
+    """Writes the event files of an experiment, one folder per run."""
 
     def __init__(self) -> None:
         self._base = Path()
@@ -32,7 +33,7 @@ class EventFiles:
         self._writers: dict[int, Any] = {}
 
     def open(self, base: Path, layers: Sequence[Section]) -> None:
-        """Say where the files go, and which weights belong to which layer."""
+        """Set the folder of the files and the layers of a genome."""
         self._base, self._layers = base, layers
 
     def scalars(self, run: int, step: int, values: dict[str, float]) -> None:
@@ -42,7 +43,7 @@ class EventFiles:
         self._write(run, step, [scalar_pb(tag, value) for tag, value in values.items()])
 
     def histograms(self, run: int, step: int, group: str, values: np.ndarray) -> None:
-        """Write a histogram of each layer's values, of values `[P]`; what is not finite is left out."""
+        """Write a histogram per layer of values `[P]`; values that are not finite are left out."""
         from tensorboard.plugins.histogram.summary_v2 import histogram_pb
 
         parts = {layer.name: layer.of(values) for layer in self._layers}
@@ -59,12 +60,12 @@ class EventFiles:
     def _write(self, run: int, step: int, summaries: list[Any]) -> None:
         if not summaries:
             return
-        # All of a step in one record: a call of tf.summary for each number takes several times as long.
-        whole = summaries[0]
+        # One record per step: calling tf.summary for each number takes several times as long.
+        merged = summaries[0]
         for summary in summaries[1:]:
-            whole.MergeFrom(summary)
+            merged.MergeFrom(summary)
         with self._writer(run).as_default():
-            tf.summary.experimental.write_raw_pb(whole.SerializeToString(), step=step)
+            tf.summary.experimental.write_raw_pb(merged.SerializeToString(), step=step)
 
     def _writer(self, run: int) -> Any:
         if run not in self._writers:
@@ -86,50 +87,44 @@ _SPREAD: Final = ("q05", "median", "q95")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TensorBoard(TensorBoardOptions):
-    """Writes every run's metrics as scalars, and weights and sensitivities as histograms; the step is evaluations."""
+class TensorBoard(TensorBoardOptions, Observer):
+    """Write every run's metrics as scalars, and weights and sensitivities as histograms; the step is evaluations."""
 
     _files: EventFiles = field(default_factory=EventFiles, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Before the run: whoever asked for it should not find out in the morning that it was missing.
+        # Check before the run, not after hours of it.
         optional("tensorboard", extra="tensorboard", purpose="the observer 'tensorboard'")
 
-    def started(self, experiment: Experiment) -> None:
-        """Find out where to write."""
+    def on_experiment_start(self, experiment: ExperimentInfo) -> None:
+        """Choose the directory."""
         if self.directory is None and experiment.directory is None:
             raise TfsmError("there is no run directory to write to: set tensorboard.directory")
         base = Path(self.directory) if self.directory is not None else Path(experiment.directory or "", "tensorboard")
         if base.is_dir() and any(base.iterdir()):
-            raise TfsmError(f"{base}: already there, and two experiments would be one to TensorBoard")
+            raise TfsmError(f"{base}: already exists; TensorBoard would show two experiments as one")
         self._files.open(base, experiment.layers)
 
-    def interval(self, metrics: list[dict[str, Any]]) -> None:
-        """Write the metrics of each run."""
-        for line in metrics:
-            self._files.scalars(line["run"], line["evaluations"], dict(_scalars(line)))
+    def on_interval(self, interval: Interval) -> None:
+        """Write the run's metrics, and histograms of the champion's weights and a parent's sensitivities."""
+        run, step = interval.run, interval.evaluations
+        self._files.scalars(run, step, dict(_scalars(interval.metrics)))
+        if self.histograms and interval.sensitivity is not None:
+            self._files.histograms(run, step, "sensitivity", interval.sensitivity)
+        if self.histograms and interval.champion is not None:
+            self._files.histograms(run, step, "weights", interval.champion.genome)
 
-    def sensitivity(self, run: int, evaluations: int, values: np.ndarray) -> None:
-        """Draw how sensitive each layer's weights are."""
-        if self.histograms:
-            self._files.histograms(run, evaluations, "sensitivity", values)
-
-    def best(self, run: int, evaluations: int, fitness: float, genome: np.ndarray) -> None:
-        """Draw the weights of each layer."""
-        if self.histograms:
-            self._files.histograms(run, evaluations, "weights", genome)
-
-    def finished(self, result: RunResult) -> None:
+    def on_run_end(self, result: RunResult) -> None:
         """Close the run's file."""
         self._files.close(result.run)
 
-    def ended(self, status: Status) -> None:
+    def on_experiment_end(self, status: Status) -> None:
         """Close all files."""
         self._files.close()
 
 
 def _scalars(line: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """Give each number of a metrics line a tag; what is not known has none."""
+    """Return each known number of a metrics line with its tag."""
     for name, value in line.items():
         if name in ("run", "evaluations") or value is None:
             continue
