@@ -71,8 +71,8 @@ def test_tables_are_printed_line_by_line(report: Command, runs: Path) -> None:
 def test_directories_can_be_named_one_by_one_and_a_baseline_chosen(report: Command, runs: Path) -> None:
     done = report("runs/run-1", "runs/run-0", "--baseline", "control", cwd=runs)
     assert done.returncode == 0, done.stderr
-    assert "sm-r against control" in done.stdout
-    assert "control against sm-r" not in done.stdout
+    assert "sm-r vs. control" in done.stdout
+    assert "control vs. sm-r" not in done.stdout
 
 
 def test_json_is_one_document_and_nothing_else(report: Command, runs: Path) -> None:
@@ -114,7 +114,7 @@ def test_unfinished_runs_are_said_first(report: Command, tmp_path: Path) -> None
     write_runs(tmp_path, [method("control", [10, None], status="interrupted", runs=6)])
     done = report("run-0", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1].startswith("take care: Unfinished: control (interrupted, 2 of 6 runs ended)")
+    assert done.stdout.splitlines()[1].startswith("take care: Unfinished: control (interrupted, 2 of 6 runs completed)")
 
 
 def test_odd_names_do_no_harm(report: Command, tmp_path: Path) -> None:
@@ -140,11 +140,11 @@ def test_odd_names_do_no_harm(report: Command, tmp_path: Path) -> None:
         (["runs", "--at", "1001"], "--at 1001: expected 1 to 1000"),
         (["runs", "--at", "0"], "--at 0: expected 1 to 1000"),
         (["runs", "--baseline", "contrl"], "no method named 'contrl', did you mean 'control'?"),
-        (["--html", "runs", "runs"], "runs: a directory; --html takes the file to write"),
-        (["runs", "--html", "runs/run-0/run.json"], "run.json: a page is saved as .html or .htm"),
+        (["--html", "runs", "runs"], "runs: is a directory; --html expects a file"),
+        (["runs", "--html", "runs/run-0/run.json"], "run.json: expected a file name ending in .html or .htm"),
         (["runs", "--html", "no/page.html"], "no/page.html: there is no directory 'no'"),
-        (["runs", "--figures", "file"], "file: a file; --figures takes a directory"),
-        (["runs", "--figures", "file/below"], "file/below: cannot make the directory"),
+        (["runs", "--figures", "file"], "file: is a file; --figures expects a directory"),
+        (["runs", "--figures", "file/below"], "file/below: cannot create the directory"),
     ],
 )
 def test_mistakes_are_one_line_and_leave_nothing_behind(

@@ -154,7 +154,7 @@ def test_it_is_told_in_words_and_drawn(tmp_path: Path) -> None:
     findings = analyze_study(study(found(tmp_path, [1.0, 4.0, NOBODY, 3.0, NOBODY])))
     assert "archive" in list_drawable_figures(findings)
     (line,) = describe_figure("archive", findings).lines
-    assert line == "sm-g-so, run 0: 3 of 4 cells filled (75%), fitness from 1 to 4, 3 in the median."
+    assert line == "sm-g-so, run 0: 3 of 4 cells filled (75%), fitness 1 to 4, median 3."
     pytest.importorskip("matplotlib")
     from tfsm.report.plots import render_figure
 
@@ -185,7 +185,7 @@ def test_tables_that_do_not_go_together_are_told(tables: dict[str, Any], tmp_pat
     file = behavior_file(tmp_path, 0)
     file.parent.mkdir()
     np.savez(file, **tables)
-    with pytest.raises(TfsmError, match=r"run-000.npz: not what a run keeps of its populations"):
+    with pytest.raises(TfsmError, match=r"run-000.npz: not a behavior log"):
         load_fullest_archive(replace(method("control", [None]), directory=tmp_path))
 
 

@@ -15,8 +15,8 @@ def test_solved_runs_in_words() -> None:
     assert "350" in words.explanation
     control, other = words.lines
     assert control.startswith("control: 2 of 4 runs solved; 50% by 1,000 evaluations (95% interval ")
-    assert control.endswith("; the first at 900, half by 950, the last at 950; 0% within 350.")
-    assert other.endswith("; the first at 100, half by 250, the last at 400; 75% within 350.")
+    assert control.endswith("; the first at 900, half of the runs by 950, the last at 950; 0% within 350.")
+    assert other.endswith("; the first at 100, half of the runs by 250, the last at 400; 75% within 350.")
 
 
 def test_without_a_solution_none_is_told() -> None:
@@ -36,7 +36,7 @@ def test_fitness_in_words() -> None:
     assert line.startswith("control: from 0.25 at 100 evaluations to 1.15 at 1,000 (95% interval ")
     assert line.endswith("; 4 runs).")
     (line,) = describe_figure("fitness", analyze_study(study(method("control", [None])))).lines
-    assert line.endswith(" to 1 at 1,000 (1 run, so no interval).")
+    assert line.endswith(" to 1 at 1,000 (one run, so no interval).")
 
 
 def test_diagnostics_in_words() -> None:
@@ -45,7 +45,7 @@ def test_diagnostics_in_words() -> None:
     assert lines[2] == "Broken children: control from 90% to 0%; sm-r from 90% to 0%."
     assert lines[3] == (
         "Divergence of children: control from 0.5 to 0.5; "
-        "sm-r from 0.04 to 0.04 (middle half of the children at the end: 0.02 to 0.08)."
+        "sm-r from 0.04 to 0.04 (quartiles of the children at the end: 0.02 and 0.08)."
     )
     assert lines[4] == "Search steps: sm-r from 4.5 to 4.5."
 
@@ -73,8 +73,8 @@ def test_finished_runs_need_no_warning() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"status": "interrupted"}, "Unfinished: control (interrupted, 2 of 2 runs ended)"),
-        ({"status": "running", "runs": 5}, "Unfinished: control (running, 2 of 5 runs ended)"),
+        ({"status": "interrupted"}, "Unfinished: control (interrupted, 2 of 2 runs completed)"),
+        ({"status": "running", "runs": 5}, "Unfinished: control (running, 2 of 5 runs completed)"),
         ({"scale": 0.1}, "Scaled down (scale 0.1): control"),
     ],
 )

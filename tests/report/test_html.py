@@ -11,7 +11,10 @@ import pytest
 from tests.report.cases import EVIL, RICH, logged, method, study
 from tests.report.outline import Node, outline
 from tfsm.report.findings import analyze_study
-from tfsm.report.html import STYLE, css_variables, inline_svg, render_page
+from tfsm.report.html import STYLESHEET, css_variables, inline_svg, render_page
+from tfsm.report.plot_style import COLORS, GRID, INK, PAPER
+
+STYLE = STYLESHEET.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +53,7 @@ def test_headings_leave_out_no_level(whole: Node) -> None:
     levels = [level for level, _ in headings]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    sections = ["What was run", "Results", "Comparisons", "Figures", "Diagnostics", "Settings"]
+    sections = ["Runs", "Results", "Comparisons", "Figures", "Diagnostics", "Settings"]
     assert [text for level, text in headings if level == 3] == sections * 2
 
 
@@ -128,16 +131,16 @@ def test_figures_are_told_in_words_with_numbers(whole: Node) -> None:
         assert drawing.attributes["aria-label"]
         told = named(whole, drawing.attributes["aria-describedby"]).text
         assert len(re.findall(r"\d", told)) > 5
-    assert "control: 2 of 4 runs solved; 50% by 1,000" in named(whole, "study-1-figure-solved-words").text
-    assert "second 0.25 (0 to 30)" in named(whole, "study-1-figure-sensitivity-words").text
+    assert "control: 2 of 4 runs solved; 50% by 1,000" in named(whole, "study-1-figure-solved-description").text
+    assert "second 0.25 (0 to 30)" in named(whole, "study-1-figure-sensitivity-description").text
 
 
 def test_the_numbers_of_the_tables_are_there(whole: Node) -> None:
     results = [node.text for node in named(whole, "study-1-results-table").all("td")]
     assert {"2 of 4", "50% (15% to 85%)", "950 (interval unknown)"} <= set(results)
     tests = [node.text for node in named(whole, "study-1-tests-table").all("td")]
-    assert {"0.0286", "significant", "not shown", "Barnard's exact"} <= set(tests)
-    assert named(whole, "study-1-tests-table").all("th")[6].text == "control against sm-r"
+    assert {"0.0286", "significant", "not significant", "Barnard's exact"} <= set(tests)
+    assert named(whole, "study-1-tests-table").all("th")[6].text == "control vs. sm-r"
 
 
 def test_settings_that_differ_are_open_and_the_others_can_be_opened(whole: Node) -> None:
@@ -151,7 +154,7 @@ def test_unfinished_and_scaled_runs_have_a_banner() -> None:
     cut = analyze_study(study(method("control", [10, 20], status="interrupted", runs=5, scale=0.25)))
     banners = [node.text for node in outline(render_page([cut])).all("p") if node.attributes.get("class") == "banner"]
     assert len(banners) == 2
-    assert "control (interrupted, 2 of 5 runs ended)" in banners[0]
+    assert "control (interrupted, 2 of 5 runs completed)" in banners[0]
     assert "scale 0.25" in banners[1]
 
 
@@ -159,19 +162,23 @@ def test_finished_runs_have_no_banner_and_one_method_no_comparison() -> None:
     whole = outline(render_page([analyze_study(study(method("control", [10, 20])))]))
     assert not [node for node in whole.all() if node.attributes.get("class") == "banner"]
     assert "nothing to compare" in whole.text
-    assert [node.text for node in whole.all("nav")[0].all("a")][:2] == ["What was run", "Results"]
+    assert [node.text for node in whole.all("nav")[0].all("a")][:2] == ["Runs", "Results"]
 
 
 def test_one_run_a_side_is_not_called_significant() -> None:
-    text = outline(render_page([analyze_study(study(method("a", [10]), method("b", [None])))])).all("body")[0].text
-    assert "significant" not in text
-    assert "needs two runs or more on each side" in text
+    tests = named(
+        outline(render_page([analyze_study(study(method("a", [10]), method("b", [None])))])), "study-1-tests-table"
+    )
+    cells = [cell.text for cell in tests.all("td")]
+    assert "not tested" in cells
+    assert not {"significant", "not significant"} & set(cells)
+    assert any("two runs or more on each side" in cell for cell in cells)
 
 
 def test_old_runs_have_fewer_figures_and_the_page_says_so() -> None:
     whole = outline(render_page([analyze_study(study(method("control", [10, None], metrics=[])))]))
     assert len(whole.all("svg")) == 2
-    assert "logged no sensitivities" in whole.text
+    assert "no run logged sensitivities" in whole.text
     assert "no run logged anything about its mutations" in whole.text
 
 
@@ -184,7 +191,10 @@ def test_the_same_runs_give_the_same_page() -> None:
     assert render_page([analyze_study(study())]) == render_page([analyze_study(study())])
 
 
-def test_every_colour_of_a_drawing_is_the_schemes(content: bytes) -> None:
+def test_every_color_of_a_drawing_comes_from_the_color_scheme(content: bytes) -> None:
+    light = {"paper": PAPER, "ink": INK, "grid": GRID, **{f"curve-{i}": color for i, color in enumerate(COLORS)}}
+    for name, color in light.items():
+        assert f"--{name}: {color};" in STYLE.split("@media")[0], "drawings have the colors of the light scheme"
     for color, name in css_variables().items():
         assert STYLE.count(f"--{name}:") == 2, "in the light scheme and in the dark one"
         assert color.encode() not in content.split(b"</style>")[1]
@@ -192,4 +202,4 @@ def test_every_colour_of_a_drawing_is_the_schemes(content: bytes) -> None:
 
 def test_what_is_no_drawing_is_refused() -> None:
     with pytest.raises(ValueError, match="not a drawing"):
-        inline_svg(b"<p>hello</p>", prefix="x", label="x", described_by="x")
+        inline_svg(b"<p>hello</p>", prefix="x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -16,7 +17,7 @@ from matplotlib.image import imread
 from tests.report.cases import EVIL, RICH, logged, method, study
 from tfsm.report.alt_text import list_drawable_figures
 from tfsm.report.findings import Findings, analyze_study
-from tfsm.report.html import DARK_COLORS, DARK_PAPER
+from tfsm.report.html import STYLESHEET
 from tfsm.report.plot_style import (
     COLORS,
     DASHES,
@@ -25,7 +26,7 @@ from tfsm.report.plot_style import (
     OPERATOR_COLORS,
     PAPER,
     assign_styles,
-    find_last_evaluation,
+    find_evaluations_end,
     house_style,
 )
 from tfsm.report.plots import render_figure, save_figures
@@ -99,10 +100,10 @@ def test_the_share_of_solved_runs_is_drawn_where_it_is(findings: Findings) -> No
 
 
 def test_the_axis_ends_where_there_is_nothing_more_to_see() -> None:
-    assert find_last_evaluation(analyze_study(study(method("sm-r", [100, 200])))) == pytest.approx(220)
-    assert find_last_evaluation(analyze_study(study(method("sm-r", [100, 990])))) == 1_000
-    assert find_last_evaluation(analyze_study(study())) == 1_000
-    assert find_last_evaluation(analyze_study(study(method("sm-r", [100, 200])), at=800)) == pytest.approx(840)
+    assert find_evaluations_end(analyze_study(study(method("sm-r", [100, 200])))) == pytest.approx(220)
+    assert find_evaluations_end(analyze_study(study(method("sm-r", [100, 990])))) == 1_000
+    assert find_evaluations_end(analyze_study(study())) == 1_000
+    assert find_evaluations_end(analyze_study(study(method("sm-r", [100, 200])), at=800)) == pytest.approx(840)
 
 
 def test_a_run_that_stopped_early_is_marked() -> None:
@@ -127,8 +128,16 @@ def test_up_to_five_methods_differ_in_dashes_alone(names: list[str]) -> None:
     assert len({style.dash for style in assign_styles(names).values()}) == len(names) == len(DASHES)
 
 
-@pytest.mark.parametrize(("colors", "paper"), [(COLORS, PAPER), (DARK_COLORS, DARK_PAPER)])
-def test_curves_stand_out_from_the_paper(colors: tuple[str, ...], paper: str) -> None:
+def css_colors(scheme: str) -> dict[str, str]:
+    """Return the colors of the page's light or dark scheme."""
+    light, dark = re.findall(r":root \{(.*?)\}", STYLESHEET.read_text(encoding="utf-8"), re.DOTALL)
+    return dict(re.findall(r"--([\w-]+): (#\w+);", light if scheme == "light" else dark))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_curves_stand_out_from_the_background(scheme: str) -> None:
+    page = css_colors(scheme)
+    paper, colors = page["paper"], [page[f"curve-{i}"] for i in range(len(COLORS))]
     assert len(set(colors)) == len(COLORS)
     assert min(contrast(color, paper) for color in colors) >= 3
     assert contrast(INK, PAPER) >= 7

@@ -1,4 +1,4 @@
-"""Reports of studies: tables, figures, their descriptions in words, and one page with all of them.
+"""Reports on studies: tables, figures with descriptions in text, a JSON document and an HTML page.
 
 Nothing here imports TensorFlow. Modules that draw import matplotlib, and are imported only when needed.
 """

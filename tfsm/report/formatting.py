@@ -1,19 +1,10 @@
-"""Numbers and names as a reader wants to see them."""
+"""Numbers and names, formatted for people. Imports neither NumPy nor TensorFlow."""
 
 from __future__ import annotations
 
 from typing import Final
 
 MISSING: Final = "-"
-
-
-def replace_unprintable(text: str) -> str:
-    """Replace what no terminal, font or page can show: control characters and bytes that were no text.
-
-    >>> replace_unprintable("a" + chr(27) + "b") == "a" + chr(0xFFFD) + "b"
-    True
-    """
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def format_number(value: float | None) -> str:
@@ -28,7 +19,7 @@ def format_number(value: float | None) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Return a share of runs or children.
+    """Return a share as a percentage.
 
     >>> format_percent(5 / 6), format_percent(0.0042), format_percent(1.0)
     ('83%', '0.4%', '100%')
@@ -50,7 +41,7 @@ def format_p_value(p: float | None) -> str:
 
 
 def format_interval(low: float | None, high: float | None) -> str:
-    """Return an interval whose ends may be unknown.
+    """Return an interval, either end of which may be unknown.
 
     >>> format_interval(1, 2.5), format_interval(1, None), format_interval(None, None)
     ('1 to 2.5', '1 or more', 'interval unknown')
@@ -62,8 +53,17 @@ def format_interval(low: float | None, high: float | None) -> str:
     return f"up to {format_number(high)}" if low is None else f"{format_number(low)} to {format_number(high)}"
 
 
+def format_count(count: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> format_count(1, "run"), format_count(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def join_words(words: list[str]) -> str:
-    """Return words with commas, and an "and" before the last.
+    """Join words with commas, and with "and" before the last.
 
     >>> join_words(["a"]), join_words(["a", "b", "c"])
     ('a', 'a, b and c')
@@ -72,7 +72,7 @@ def join_words(words: list[str]) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """Return a text that is no longer than that, by leaving out its middle.
+    """Shorten a text to a maximum length by leaving out its middle.
 
     >>> shorten("sm-r in runs/parity", 11)
     'sm-r …arity'
@@ -81,3 +81,12 @@ def shorten(text: str, length: int) -> str:
         return text
     tail = (length - 1) // 2
     return f"{text[: length - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+def replace_unprintable(text: str) -> str:
+    """Replace what no terminal, font or page can show: control characters and undecodable bytes.
+
+    >>> replace_unprintable("a" + chr(27) + "b") == "a" + chr(0xFFFD) + "b"
+    True
+    """
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

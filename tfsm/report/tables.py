@@ -1,4 +1,4 @@
-"""Tables, provenance."""
+"""The tables of a report, the warnings before them, and the provenance of the runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import shlex
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 from math import isfinite
 from typing import Any
 
@@ -18,33 +19,35 @@ from tfsm.settings.schema import flatten_settings
 
 @dataclass(frozen=True)
 class Table:
-    """A table; the first cell of a row says what the row is about."""
+    """A table of texts. The first cell of a row names its subject."""
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[int] = frozenset()
-    """Which columns hold numbers."""
+    """The columns that hold numbers."""
     notes: tuple[str, ...] = ()
     grouped: bool = False
-    """Whether rows whose first cells are equal belong together."""
+    """Whether consecutive rows with the same first cell form a group, with that cell as its heading."""
+
+    @property
+    def groups(self) -> list[tuple[str, list[tuple[str, ...]]]]:
+        """The groups of rows by heading."""
+        return [(heading, list(rows)) for heading, rows in groupby(self.rows, key=lambda row: row[0])]
 
 
 def tabulate_results(findings: Findings) -> Table:
-    """Return how many runs each method solved, how soon, and how well."""
-    rows = [
-        _result(summary, method) for summary, method in zip(findings.summaries, findings.study.methods, strict=True)
-    ]
+    """Return how many runs each method solved, how soon, and how fit they became."""
     return Table(
-        "Results of each method, with 95% confidence intervals",
-        ("method", "solved", "share solved", "median evaluations", "best fitness"),
-        tuple(rows),
+        "Results by method, with 95% confidence intervals",
+        ("method", "solved", "success rate", "median evaluations", "best fitness"),
+        tuple(_summary_row(*pair) for pair in zip(findings.summaries, findings.study.methods, strict=True)),
         numeric=frozenset({1, 2, 3, 4}),
         notes=(
-            "Share solved: with Wilson's interval.",
-            "Median evaluations: to the solution, of all runs, those without one being later than all others; not "
-            "reached if less than half were solved. With few runs an end of its interval cannot be known.",
-            "Best fitness: the median of the runs' best, and the lowest and highest of them.",
+            "Success rate: the share of runs solved, with its Wilson interval.",
+            "Median evaluations: evaluations to a solution, over all runs; unsolved runs rank last. Not reached if "
+            "fewer than half of the runs were solved. With few runs, an end of the interval may be unknown.",
+            "Best fitness: the median over runs of the best fitness of each run, and its range.",
         ),
     )
 
@@ -52,56 +55,136 @@ def tabulate_results(findings: Findings) -> Table:
 def tabulate_effects(findings: Findings) -> Table:
     """Return how large the differences between methods are."""
     return Table(
-        "How large the differences are",
-        ("methods", "first is faster", "difference of shares solved"),
-        tuple(_effect(comparison) for comparison in findings.comparisons),
+        "Effect sizes",
+        ("methods", "first is faster", "difference in success rate"),
+        tuple(_effect_row(comparison) for comparison in findings.comparisons),
         numeric=frozenset({1, 2}),
         notes=(
-            "First is faster: how probable it is that a run of the first method is solved sooner than one of the "
-            "second, ties counting half (Vargha and Delaney's A); 50% means no difference.",
-            "Difference of shares solved: first minus second, with Newcombe's 95% interval.",
+            "First is faster: the probability that a run of the first method is solved sooner than a run of the "
+            "second. Ties count half (Vargha and Delaney's A); 50% means no difference.",
+            "Difference in success rate: first minus second, with Newcombe's 95% interval.",
         ),
     )
 
 
 def tabulate_tests(findings: Findings) -> Table:
-    """Return what the tests say."""
-    rows = [
-        (format_pair(comparison), describe_question(key, comparison), verdict.test, *_verdict(verdict))
-        for comparison in findings.comparisons
-        for key, verdict in comparison.verdicts.items()
-    ]
+    """Return the significance tests of all comparisons."""
     return Table(
-        "Whether the differences could be chance: two-sided tests",
+        "Two-sided significance tests",
         ("methods", "question", "test", "p", "p (Holm)", "at 5%", "note"),
-        tuple(rows),
+        tuple(
+            (format_pair(comparison), describe_question(key, comparison), verdict.test, *_verdict_cells(verdict))
+            for comparison in findings.comparisons
+            for key, verdict in comparison.verdicts.items()
+        ),
         numeric=frozenset({3, 4}),
         notes=(
-            "p (Holm): adjusted by Holm's method over all pairs, for each test by itself. It alone decides.",
-            "Not shown does not mean equal: there may be too few runs to see a difference.",
+            "p (Holm): adjusted by Holm's method over all pairs, separately for each test. Only this value decides "
+            "whether a difference is significant.",
+            "Not significant does not mean equal: there may be too few runs to detect a difference.",
         ),
         grouped=True,
     )
 
 
+def tabulate_runs(study: Study) -> Table:
+    """Return which runs the report covers, and how they ended."""
+    return Table(
+        "Runs in this report",
+        ("method", "completed", "budget", "seed", "status", "started (UTC)", "duration", "directory"),
+        tuple(
+            (
+                method.name,
+                _completed(method),
+                f"{method.budget:,}",
+                str(method.record.get("seed", MISSING)),
+                _status(method),
+                _start_time(method),
+                _duration(method),
+                MISSING if method.directory is None else str(method.directory),
+            )
+            for method in study.methods
+        ),
+        numeric=frozenset({1, 2, 3}),
+        notes=("Budget: the maximum number of evaluations per run.",),
+    )
+
+
+def tabulate_settings(study: Study) -> Table:
+    """Return all settings."""
+    return Table("All settings", ("setting", *method_names(study.methods)), _setting_rows(study))
+
+
+def tabulate_setting_differences(study: Study) -> Table:
+    """Return the settings in which the methods differ."""
+    rows = tuple(row for row in _setting_rows(study) if len(set(row[1:])) > 1)
+    return Table("Settings that differ between methods", ("setting", *method_names(study.methods)), rows)
+
+
+def collect_warnings(study: Study) -> list[str]:
+    """Return what a reader must know before trusting a number."""
+    warnings = []
+    unfinished = [method for method in study.methods if not _is_finished(method)]
+    if unfinished:
+        which = [f"{method.name} ({_status(method)}, {_completed(method)} runs completed)" for method in unfinished]
+        warnings.append(f"Unfinished: {join_words(which)}. These results may change.")
+    for scale in dict.fromkeys(_scale(method) for method in study.methods):
+        if scale is not None:
+            which = [method.name for method in study.methods if _scale(method) == scale]
+            warnings.append(
+                f"Scaled down (scale {scale}): {join_words(which)}. These runs are fewer or shorter than in the full "
+                "experiment, and nothing here is a result of that experiment."
+            )
+    budgets = {method.budget for method in study.methods}
+    if len(budgets) > 1:
+        warnings.append(
+            "The methods had different budgets, so their final success rates are not comparable. "
+            f"Use --at {min(budgets)} to compare them within the smallest budget."
+        )
+    return warnings
+
+
+def list_commands(study: Study) -> list[str]:
+    """Return the command lines of the runs, without duplicates."""
+    commands = [method.record.get("command") for method in study.methods]
+    lines = [shlex.join(map(str, words)) for words in commands if isinstance(words, list) and words]
+    return list(dict.fromkeys(lines))
+
+
+def list_versions(study: Study) -> list[tuple[str, str]]:
+    """Return the software versions of the runs; several of a package if methods were run with different ones."""
+    packages: dict[str, dict[str, None]] = {}
+    for method in study.methods:
+        recorded = method.record.get("versions")
+        for package, version in recorded.items() if isinstance(recorded, dict) else ():
+            packages.setdefault(str(package), {})[str(version)] = None
+    return [(package, " and ".join(versions)) for package, versions in packages.items()]
+
+
+def count_requested_runs(method: Method) -> int:
+    """Return how many runs of a method were requested."""
+    runs = method.settings.get("runs")
+    return runs if isinstance(runs, int) else len(method.outcomes)
+
+
 def format_pair(comparison: Comparison) -> str:
-    """Return which methods are compared."""
-    return f"{comparison.first} against {comparison.second}"
+    """Return the names of the methods that are compared."""
+    return f"{comparison.first} vs. {comparison.second}"
 
 
 def describe_question(key: str, comparison: Comparison) -> str:
-    """Return what a test answers."""
+    """Return the question that a test answers."""
     return {
         "mann-whitney-all": "faster, unsolved runs last?",
         "mann-whitney-solved": "faster, among solved runs?",
-        "barnard-end": "more solved in the end?",
-        "barnard-at": f"more solved within {format_number(comparison.at)}?",
-        "log-rank": "solved sooner, all along?",
-        "mann-whitney-fitness": "fitter in the end?",
+        "barnard-end": "more runs solved at the end?",
+        "barnard-at": f"more runs solved within {format_number(comparison.at)}?",
+        "log-rank": "solved sooner over time?",
+        "mann-whitney-fitness": "fitter at the end?",
     }.get(key, key)
 
 
-def _result(summary: MethodSummary, method: Method) -> tuple[str, ...]:
+def _summary_row(summary: MethodSummary, method: Method) -> tuple[str, ...]:
     median, ends = summary.median_evaluations, summary.median_interval
     low, high = map(format_percent, summary.share_interval)
     return (
@@ -109,139 +192,59 @@ def _result(summary: MethodSummary, method: Method) -> tuple[str, ...]:
         f"{summary.solved} of {summary.runs}",
         f"{format_percent(summary.share)} ({low} to {high})",
         "not reached" if median is None else f"{format_number(median)} ({format_interval(*ends)})",
-        _fitness(summary, method),
+        _format_fitness(summary, method),
     )
 
 
-def _fitness(summary: MethodSummary, method: Method) -> str:
-    known = [outcome.best_fitness for outcome in method.outcomes if outcome.best_fitness is not None]
-    best = [fitness for fitness in known if isfinite(fitness)]
-    if not best or summary.median_best_fitness is None:
-        return format_number(None)
-    middle = format_number(summary.median_best_fitness)
-    return middle if len(best) == 1 else f"{middle} ({format_number(min(best))} to {format_number(max(best))})"
+def _format_fitness(summary: MethodSummary, method: Method) -> str:
+    logged = [outcome.best_fitness for outcome in method.outcomes if outcome.best_fitness is not None]
+    finite = [fitness for fitness in logged if isfinite(fitness)]
+    if not finite or summary.median_best_fitness is None:
+        return MISSING
+    median = format_number(summary.median_best_fitness)
+    return median if len(finite) == 1 else f"{median} ({format_number(min(finite))} to {format_number(max(finite))})"
 
 
-def _effect(comparison: Comparison) -> tuple[str, ...]:
+def _effect_row(comparison: Comparison) -> tuple[str, ...]:
     faster, difference = comparison.superiority, comparison.solved_difference
     return (
         format_pair(comparison),
-        format_number(None) if faster is None else format_percent(faster),
-        format_number(None)
-        if difference is None
-        else f"{difference.value:+.0%} ({difference.low:+.0%} to {difference.high:+.0%})",
+        MISSING if faster is None else format_percent(faster),
+        MISSING if difference is None else f"{difference.value:+.0%} ({difference.low:+.0%} to {difference.high:+.0%})",
     )
 
 
-def _verdict(verdict: Verdict) -> tuple[str, str, str, str]:
-    said = "no test" if verdict.p is None else "significant" if is_significant(verdict) else "not shown"
-    return format_p_value(verdict.p), format_p_value(verdict.adjusted), said, verdict.note
+def _verdict_cells(verdict: Verdict) -> tuple[str, str, str, str]:
+    decision = "significant" if is_significant(verdict) else "not significant"
+    decision = decision if verdict.p is not None else "not tested"
+    return format_p_value(verdict.p), format_p_value(verdict.adjusted), decision, verdict.note
 
 
-def tabulate_setting_differences(study: Study) -> Table:
-    """Return the settings in which the methods differ."""
-    rows = tuple(row for row in _rows(study) if len(set(row[1:])) > 1)
-    return Table("Settings in which the methods differ", ("setting", *method_names(study.methods)), rows)
-
-
-def tabulate_settings(study: Study) -> Table:
-    """Return all settings."""
-    return Table("All settings", ("setting", *method_names(study.methods)), _rows(study))
-
-
-def _rows(study: Study) -> tuple[tuple[str, ...], ...]:
+def _setting_rows(study: Study) -> tuple[tuple[str, ...], ...]:
     flat = [flatten_settings(method.settings) for method in study.methods]
     keys = dict.fromkeys(key for settings in flat for key in settings)
-    return tuple((key, *(_shown(settings[key]) if key in settings else MISSING for settings in flat)) for key in keys)
+    return tuple(
+        (key, *(_format_setting(settings[key]) if key in settings else MISSING for settings in flat)) for key in keys
+    )
 
 
-def _shown(value: object) -> str:
+def _format_setting(value: object) -> str:
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def collect_warnings(study: Study) -> list[str]:
-    """Return what must be known before a number is believed."""
-    said = []
-    unfinished = [method for method in study.methods if not _is_finished(method)]
-    if unfinished:
-        which = join_words([f"{method.name} ({_status(method)}, {_ended(method)} runs ended)" for method in unfinished])
-        said.append(f"Unfinished: {which}. What is told here may change.")
-    for scale in dict.fromkeys(_scale(method) for method in study.methods):
-        if scale is not None:
-            which = join_words([method.name for method in study.methods if _scale(method) == scale])
-            said.append(
-                f"Scaled down (scale {scale}): {which}. Runs are fewer or shorter than in the experiment that they "
-                "stand for, and nothing told here is a result of that."
-            )
-    budgets = {method.budget for method in study.methods}
-    if len(budgets) > 1:
-        said.append(
-            "The methods had different budgets; how many runs each solved in the end cannot be compared fairly. "
-            f"Give --at {min(budgets)} to compare within the smallest."
-        )
-    return said
-
-
-def tabulate_runs(study: Study) -> Table:
-    """Return which runs there are, and how they ended."""
-    return Table(
-        "Which runs the report is made of",
-        ("method", "runs ended", "budget", "seed", "status", "started", "took", "directory"),
-        tuple(
-            (
-                method.name,
-                _ended(method),
-                f"{method.budget:,}",
-                str(method.record.get("seed", MISSING)),
-                _status(method),
-                _started(method),
-                _took(method),
-                MISSING if method.directory is None else str(method.directory),
-            )
-            for method in study.methods
-        ),
-        numeric=frozenset({1, 2, 3}),
-        notes=("Budget: the most evaluations of one run. Started: in UTC.",),
-    )
-
-
-def list_commands(study: Study) -> list[str]:
-    """Return the command lines, each once."""
-    typed = [method.record.get("command") for method in study.methods]
-    lines = [shlex.join(map(str, words)) for words in typed if isinstance(words, list) and words]
-    return list(dict.fromkeys(lines))
-
-
-def list_versions(study: Study) -> list[tuple[str, str]]:
-    """Return which versions computed it; several if methods were run with different ones."""
-    found: dict[str, dict[str, None]] = {}
-    for method in study.methods:
-        told = method.record.get("versions")
-        for package, version in told.items() if isinstance(told, dict) else ():
-            found.setdefault(str(package), {})[str(version)] = None
-    return [(package, " and ".join(known)) for package, known in found.items()]
-
-
-def count_requested_runs(method: Method) -> int:
-    """Return how many runs there should be."""
-    runs = method.settings.get("runs")
-    return runs if isinstance(runs, int) else len(method.outcomes)
-
-
 def _is_finished(method: Method) -> bool:
-    # Records made by hand may have no status; what they hold is all there is.
-    return method.record.get("status", "finished") == "finished" and len(method.outcomes) >= count_requested_runs(
-        method
-    )
+    # Handwritten records may have no status; what they contain is all there is.
+    status = method.record.get("status", "finished")
+    return status == "finished" and len(method.outcomes) >= count_requested_runs(method)
 
 
 def _status(method: Method) -> str:
     return str(method.record.get("status", "unknown"))
 
 
-def _ended(method: Method) -> str:
+def _completed(method: Method) -> str:
     return f"{len(method.outcomes)} of {count_requested_runs(method)}"
 
 
@@ -250,16 +253,16 @@ def _scale(method: Method) -> str | None:
     return None if scale is None or scale == 1 or scale is False else str(scale)
 
 
-def _started(method: Method) -> str:
+def _start_time(method: Method) -> str:
     try:
         return f"{datetime.fromisoformat(method.record['started']):%Y-%m-%d %H:%M}"
     except (KeyError, TypeError, ValueError):
         return MISSING
 
 
-def _took(method: Method) -> str:
+def _duration(method: Method) -> str:
     try:
-        began, ended = (datetime.fromisoformat(method.record[key]) for key in ("started", "ended"))
-        return str(timedelta(seconds=round((ended - began).total_seconds())))
+        started, ended = (datetime.fromisoformat(method.record[key]) for key in ("started", "ended"))
+        return str(timedelta(seconds=round((ended - started).total_seconds())))
     except (KeyError, TypeError, ValueError):
         return MISSING
