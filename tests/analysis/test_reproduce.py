@@ -46,7 +46,7 @@ def test_who_is_faster_is_decided_by_test_and_direction() -> None:
 def test_failed_runs_count_or_do_not() -> None:
     found = evidence(method("a", EARLY), method("b", EARLY[:5], 15))
     assert faster("d", "a", "b", 0.05).check(found).holds is True
-    assert faster("d", "a", "b", 0.05, failed=False).check(found).holds is False
+    assert faster("d", "a", "b", 0.05, include_unsolved=False).check(found).holds is False
 
 
 def test_how_many_are_solved_is_decided_by_barnard() -> None:

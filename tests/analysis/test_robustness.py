@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +11,13 @@ import pytest
 import tensorflow as tf
 
 import tfsm
-from tfsm.analysis.robustness import MutantSample, Robustness, load, measure_robustness, save
+from tfsm.analysis.robustness import MutantEvaluator, MutantSample, Robustness, measure_robustness
 from tfsm.errors import TfsmError
 from tfsm.evolution.evaluation import Evaluator
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 from tfsm_domains.parity.parity import Parity
+from tfsm_plugins.mutations.gaussian import Control
 
 PLUGINS = load_plugins()
 
@@ -28,14 +31,14 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_solution_meets_every_operator(solved: Path) -> None:
-    told: list[tuple[int, int, str]] = []
+    calls: list[tuple[int, int, str]] = []
     found = measure_robustness(
         PLUGINS,
         [solved],
         mutations=["control", "sm-g-sum"],
         perturbations=7,
         histogram=60,
-        tell=lambda *x: told.append(x),
+        on_progress=lambda *x: calls.append(x),
     )
     assert [(e.method, e.run, e.operator) for e in found.entries] == [
         ("sm-g-sum", run, operator) for run in (0, 1) for operator in ("control", "sm-g-sum")
@@ -45,7 +48,7 @@ def test_every_solution_meets_every_operator(solved: Path) -> None:
     # In the middle of two, by how long they took, is the later one.
     (sample,) = found.samples
     assert (sample.operator, sample.fraction.shape) == ("sm-g-sum", (60,))
-    assert told[-1][:2] == (2, 2)
+    assert calls[-1][:2] == (2, 2)
     assert found.measure == "sequences right"
     for entry in (*found.entries, sample):
         np.testing.assert_allclose(entry.fraction, entry.performance / 4.0)
@@ -66,10 +69,24 @@ def test_nothing_solved_is_an_error_that_names_the_way_out(tmp_path: Path) -> No
     with pytest.raises(TfsmError, match="--all"):
         measure_robustness(PLUGINS, [tmp_path / "r"], mutations=["control"], perturbations=2, histogram=0)
     found = measure_robustness(
-        PLUGINS, [tmp_path / "r"], mutations=["control"], perturbations=3, histogram=0, everybody=True
+        PLUGINS, [tmp_path / "r"], mutations=["control"], perturbations=3, histogram=0, include_unsolved=True
     )
     assert found.measure == "fitness above that of random networks"
     assert np.isfinite(found.entries[0].fraction).all()
+
+
+def test_an_operator_is_compiled_for_itself_alone() -> None:
+    """The cache goes by the identity of the operator, which Python gives to another object once it is free."""
+    domain = Parity(bits=2)
+    network = Network(domain.network())
+    evaluator = MutantEvaluator(domain, network, jit=False)
+    parents, experience = evaluator.gather_experience(tf.constant(network.genome, network.dtype), 2)
+    operator = Control()
+    alive = weakref.ref(operator)
+    evaluator.mutate(operator, 0.1, parents, experience, tf.constant([1, 2]))
+    del operator
+    gc.collect()
+    assert alive() is not None
 
 
 def test_performance_counts_right_sequences() -> None:
@@ -93,13 +110,13 @@ def made_up() -> Robustness:
 
 
 def test_what_is_saved_can_be_read_again(tmp_path: Path) -> None:
-    save(made_up(), tmp_path / "robustness.json")
-    again = load(tmp_path / "robustness.json")
+    made_up().save(tmp_path / "robustness.json")
+    again = Robustness.load(tmp_path / "robustness.json")
     assert again.as_dict() == made_up().as_dict()
     assert np.isnan(again.entries[0].performance[1])
     (tmp_path / "robustness.json").write_text('{"entries": []}')
-    with pytest.raises(TfsmError, match="not the record of robustness"):
-        load(tmp_path / "robustness.json")
+    with pytest.raises(TfsmError, match="not a robustness record"):
+        Robustness.load(tmp_path / "robustness.json")
 
 
 def test_operators_are_compared_on_each_methods_solutions() -> None:

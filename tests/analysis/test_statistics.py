@@ -200,7 +200,7 @@ def test_records_out_of_order_and_twice_give_the_best_so_far() -> None:
 
 @pytest.mark.parametrize("records", [{}, {0: {10: None}}, {0: {10: 1.0}, 1: {60: 1.0}}])
 def test_nothing_known_of_all_runs_is_told(records: dict[int, dict[int, float | None]]) -> None:
-    with pytest.raises(TfsmError, match="sm-r: there is no fitness of all runs within 50 evaluations"):
+    with pytest.raises(TfsmError, match="sm-r: not all runs have a fitness within 50 evaluations"):
         fitness_curve(logged(records), budget=50)
 
 

@@ -7,16 +7,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.settings.settings_case import built_ins
-from tfsm.cli.common import Context
+from tfsm.cli.common import CliContext
 from tfsm.cli.config import app
 from tfsm.plugins import Plugins
 from tfsm.settings import built_in_path
 
 
-class BuiltIns(Context):
+class BuiltIns(CliContext):
     """The built-in plugins, installed or not."""
 
-    def plugins(self) -> Plugins:
+    def load_plugins(self) -> Plugins:
         return built_ins()
 
 
@@ -93,8 +93,8 @@ def test_without_a_domain_show_prints_files_and_defaults(tmp_path: Path) -> None
     ("arguments", "message"),
     [
         (["party"], "no domain named 'party', did you mean 'parity'?"),
-        (["--set", "bits=5"], "give its DOMAIN"),
-        (["--mutation", "sm-r"], "give its DOMAIN"),
+        (["--set", "bits=5"], "name its DOMAIN"),
+        (["--mutation", "sm-r"], "name its DOMAIN"),
         (["parity", "--config", "none.toml"], "none.toml: no such file"),
         (["--config", "."], "is a directory"),
         (["parity", "--set", "bits"], "--set bits: expected key=value"),

@@ -91,7 +91,7 @@ def test_nothing_is_overwritten(count: int, here: Path) -> None:
     taken.write_text("mine")
     done = run("mutate", "m.keras", "--experience", "x.npy", "--out", "c.keras", "--count", count)
     assert done.code == 2
-    assert f"{taken.name}: already there, and never overwritten" in done.stderr
+    assert f"{taken.name} already exists and is never overwritten" in done.stderr
     assert taken.read_text() == "mine"
     assert {path.name for path in here.iterdir()} == {"m.keras", "x.npy", taken.name}
 
@@ -193,7 +193,7 @@ WRONG = {
     "an argument for an option": (["m.keras", "--set", "seed=1"], "seed: no such option"),
     "no option": (["m.keras", "--set", "floor"], "expected key=value"),
     "intensity": (["m.keras", "--intensity", "-1"], "intensity: expected a number >= 0"),
-    "ending": (["m.keras", "--out", "c.h5"], "c.h5: a child is saved as a .keras file"),
+    "ending": (["m.keras", "--out", "c.h5"], "c.h5: children are saved as .keras files"),
     "folder": (["m.keras", "--out", "no/c.keras"], "there is no directory 'no'"),
 }
 

@@ -164,8 +164,8 @@ def test_a_narrow_terminal_wraps_the_help_and_keeps_names_whole(site: FakeSite) 
     program = """
         import sys
         from rich.console import Console
-        from tfsm.cli import parts
-        parts.out = lambda: Console(width=40, markup=False)
+        from tfsm.cli import plugins
+        plugins.make_console = lambda: Console(width=40, markup=False)
         from tfsm.cli.main import main
         main(["mutations", "sm-r"])
     """
@@ -381,7 +381,7 @@ def test_a_plugin_and_its_package_of_one_name_are_one_thing() -> None:
 def test_a_new_package_is_announced_with_what_to_do_next(tmp_path: Path) -> None:
     result = FakeSite(tmp_path).tfsm("plugins", "new", "my-noise", "--kind", "mutation", "--out", "there")
     assert (result.returncode, result.stderr) == (0, "")
-    assert "there has the package tfsm-my-noise, with a mutation named 'my-noise':" in result.stdout
+    assert "created there, with the package tfsm-my-noise and a mutation named 'my-noise':" in result.stdout
     assert "  pip install --editable '.[test]'\n  pytest\n" in result.stdout
     assert (tmp_path / "there" / "src" / "tfsm_my_noise" / "mutation.py").is_file()
     again = FakeSite(tmp_path).tfsm("plugins", "new", "my-noise", "--kind", "mutation", "--out", "there")

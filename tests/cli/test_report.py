@@ -114,7 +114,7 @@ def test_unfinished_runs_are_said_first(report: Command, tmp_path: Path) -> None
     write_runs(tmp_path, [method("control", [10, None], status="interrupted", runs=6)])
     done = report("run-0", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[1].startswith("take care: Unfinished: control (interrupted, 2 of 6 runs completed)")
+    assert done.stdout.splitlines()[1].startswith("warning: Unfinished: control (interrupted, 2 of 6 runs completed)")
 
 
 def test_odd_names_do_no_harm(report: Command, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_the_summary_says_how_each_run_ended(finished: tuple[Path, dict[str, Any
         assert one["evaluations"] == 40 or one["solved"]
         assert one["best_fitness"] < 0
         assert one["directory"] == summary["directory"]
-    assert summary["solved"] == sum(one["solved"] for run in summary["runs"])
+    assert summary["solved"] == sum(one["solved"] for one in summary["runs"])
 
 
 def test_progress_goes_to_stderr_in_plain_lines(finished: tuple[Path, dict[str, Any], str]) -> None:
@@ -356,7 +356,7 @@ def test_the_doctor_says_what_falls_back_and_why(here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "name the domain of a run, or a model"),
+        ((), "name the DOMAIN of a run, or a model"),
         (("parity",), "a run needs an operator"),
         (("--model", "own_parity:build", "--runs", "3"), "a model alone has no run"),
     ],

@@ -47,7 +47,7 @@ def test_an_interrupted_comparison_goes_on_to_the_same_tables(compared: Path) ->
     _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
-    assert "go on with: tfsm compare simple-medium" in stderr
+    assert "resume with: tfsm compare simple-medium" in stderr
     again = tfsm("compare", *QUICK, "--out", "cut", "--json", cwd=compared)
     assert again.returncode == 0, again.stderr
     whole = tfsm("report", "whole", "--json", cwd=compared)
@@ -63,8 +63,8 @@ def test_an_interrupted_comparison_goes_on_to_the_same_tables(compared: Path) ->
     ("arguments", "message"),
     [
         (["compare", "simple-medium", "--mutation", "control,sm-gabs"], "did you mean 'sm-g-abs'?"),
-        (["compare", "simple-medium", "--mutation", "control,control"], "control was given twice"),
-        (["compare", "simple-medium", "--mutation", ","], "expected names with commas between them"),
+        (["compare", "simple-medium", "--mutation", "control,control"], "control is given twice"),
+        (["compare", "simple-medium", "--mutation", ","], "expected comma-separated names"),
         (["compare", "nowhere", "--mutation", "control"], "no domain named 'nowhere'"),
         (["compare", *QUICK, "--runs", "4", "--out", "whole"], "runs was 3 and is now 4"),
         (["compare", *QUICK, "--at", "301"], "--at 301: expected a number from 1 to 300"),

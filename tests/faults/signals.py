@@ -36,7 +36,7 @@ def signals(lab: Lab, bench: Bench, ways: Iterator[str] | list[str], *, by_comma
         status = json.loads((out / "run.json").read_text())["status"]
         if status != "interrupted":
             problems.append(f"its status is {status}")
-        if len(WAYS[way]) == 1 and f"go on with: tfsm run --resume {out}" not in ended.err:
+        if len(WAYS[way]) == 1 and f"resume with: tfsm run --resume {out}" not in ended.err:
             problems.append(f"it does not say how to go on: {ended.err}")
         found, wrong = lab.final(out) if by_command else (bench.final(out), [])
         yield compared(way, bench.expected, found, problems + wrong)

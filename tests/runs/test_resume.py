@@ -110,7 +110,7 @@ def test_what_is_finished_says_so_and_is_left_alone(tmp_path: Path, capsys: pyte
     directory = record(tmp_path, status="finished")
     before = (directory / "run.json").read_bytes()
     assert command("--resume", str(directory)) == 0
-    assert "finished already; --evaluations or --runs with a larger number goes on" in capsys.readouterr().err
+    assert "already finished; raise --evaluations or --runs to continue" in capsys.readouterr().err
     assert (directory / "run.json").read_bytes() == before
     assert [path.name for path in directory.iterdir()] == ["run.json"]
 

@@ -1,8 +1,6 @@
-"""Public statistics.
+"""Statistics on the results of runs: summaries, curves, intervals and significance tests.
 
-Nothing in here imports TensorFlow; what draws imports matplotlib, and is imported when it is needed.
-
-Importing this imports no TensorFlow.
+Importing this package does not import TensorFlow.
 """
 
 from __future__ import annotations

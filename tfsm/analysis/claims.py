@@ -1,86 +1,85 @@
-"""Claims, and what the runs here have to say about each."""
+"""Claims of the paper, and tests of each on the runs at hand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tfsm.analysis import Comparison, Verdict, compare, compare_retention, mann_whitney, mean_best_fitness
+from tfsm.analysis import Verdict, compare, compare_retention, mann_whitney, mean_best_fitness
 from tfsm.analysis.results import Method, Study
-from tfsm.analysis.robustness import Robustness
+
+if TYPE_CHECKING:
+    from tfsm.analysis.robustness import Robustness
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was found."""
+    """Results that claims are tested on."""
 
     studies: Mapping[str, Study]
     """By domain."""
     robustness: Robustness | None = None
 
     def method(self, domain: str, name: str) -> Method | None:
-        """Return a method of a domain, if it was run."""
+        """Return a method of a domain, or None if it was not run."""
         study = self.studies.get(domain)
         return None if study is None else study.method(name)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found about a claim."""
+    """The result of testing a claim."""
 
     statistic: str
-    """In words and numbers."""
+    """Numbers, in words."""
     holds: bool | None
-    """None where too little was run to say."""
+    """None if there are too few runs to decide."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, and how to look whether it holds here."""
+    """A statement of the paper, and a function that tests it."""
 
     text: str
     check: Callable[[Evidence], Finding]
 
 
-NOT_RUN = Finding("not run", None)
+NOT_RUN: Final = Finding("not run", None)
 
 
-def faster(domain: str, first: str, second: str, level: float, *, failed: bool = True) -> Claim:
-    """Claim that one method solves a domain in fewer evaluations than another: Mann-Whitney."""
-    key = "mann-whitney-all" if failed else "mann-whitney-solved"
-    whom = "" if failed else ", solved runs alone"
-
-    def check(evidence: Evidence) -> Finding:
-        return _compared(
-            evidence,
-            domain,
-            first,
-            second,
-            key,
-            level,
-            lambda found: (found.superiority or 0.0) > 0.5,
-            f"A {{:.2f}}{whom}",
-        )
-
-    return Claim(f"{_on(domain)}{first} is faster than {second}{whom} (Mann-Whitney, p < {level:g})", check)
-
-
-def not_faster(domain: str, first: str, second: str, level: float, *, failed: bool = True) -> Claim:
-    """Claim that no such difference is to be seen."""
-    inner = faster(domain, first, second, level, failed=failed)
+def faster(domain: str, first: str, second: str, level: float, *, include_unsolved: bool = True) -> Claim:
+    """Claim that one method solves a domain in fewer evaluations than another, by the Mann-Whitney U test."""
+    key = "mann-whitney-all" if include_unsolved else "mann-whitney-solved"
+    subset = "" if include_unsolved else ", among solved runs"
 
     def check(evidence: Evidence) -> Finding:
-        found = inner.check(evidence)
-        return Finding(found.statistic, None if found.holds is None else not found.holds)
+        one, other = evidence.method(domain, first), evidence.method(domain, second)
+        if one is None or other is None:
+            return NOT_RUN
+        comparison = compare(one, other)
+        superiority = comparison.superiority or 0.0
+        return _finding(comparison.verdicts[key], level, superiority > 0.5, f"A {superiority:.2f}{subset}")
 
-    whom = "" if failed else ", solved runs alone"
-    return Claim(f"{_on(domain)}{first} is not faster than {second}{whom} (Mann-Whitney, p >= {level:g})", check)
+    return Claim(f"{domain}: {first} is faster than {second}{subset} (Mann-Whitney, p < {level:g})", check)
+
+
+def not_faster(domain: str, first: str, second: str, level: float, *, include_unsolved: bool = True) -> Claim:
+    """Claim that such a difference is not seen."""
+    opposite = faster(domain, first, second, level, include_unsolved=include_unsolved)
+
+    def check(evidence: Evidence) -> Finding:
+        finding = opposite.check(evidence)
+        return Finding(finding.statistic, None if finding.holds is None else not finding.holds)
+
+    subset = "" if include_unsolved else ", among solved runs"
+    return Claim(f"{domain}: {first} is not faster than {second}{subset} (Mann-Whitney, p >= {level:g})", check)
 
 
 def ahead(domain: str, first: str, second: str, level: float) -> Claim:
-    """Claim that one method's best fitness is above another's, on average over the run: Mann-Whitney."""
+    """Claim that one method's best fitness, averaged over the run, is above another's, by the Mann-Whitney U test."""
 
     def check(evidence: Evidence) -> Finding:
         one, other = evidence.method(domain, first), evidence.method(domain, second)
@@ -89,71 +88,69 @@ def ahead(domain: str, first: str, second: str, level: float) -> Claim:
         budget = max(one.budget, other.budget)
         means, others = (mean_best_fitness(method, budget=budget) for method in (one, other))
         verdict = mann_whitney(means.tolist(), others.tolist())
-        text = f"{_p(verdict)}, median {np.median(means):.3g} against {np.median(others):.3g}"
-        above = bool(np.median(means) > np.median(others))
-        return Finding(text, None if verdict.p is None else verdict.p < level and above)
+        median, other_median = np.median(means), np.median(others)
+        return _finding(verdict, level, bool(median > other_median), f"median {median:.3g} against {other_median:.3g}")
 
-    return Claim(f"{_on(domain)}{first} is ahead of {second} in fitness (Mann-Whitney, p < {level:g})", check)
+    return Claim(f"{domain}: {first} is ahead of {second} in fitness (Mann-Whitney, p < {level:g})", check)
 
 
 def solves_more(domain: str, first: str, second: str, level: float, *, at: int | None = None) -> Claim:
-    """Claim that one method solves more runs than another, in the end or at a number of evaluations: Barnard."""
-    when = "" if at is None else f" within {at:,} evaluations"
+    """Claim that one method solves more runs than another, in the end or within `at` evaluations, by Barnard's test."""
 
     def check(evidence: Evidence) -> Finding:
-        def more(found: Comparison) -> bool:
-            a, b = (_share(evidence.method(domain, name), at) for name in (first, second))
-            return a > b
+        one, other = evidence.method(domain, first), evidence.method(domain, second)
+        if one is None or other is None:
+            return NOT_RUN
+        verdict = compare(one, other, at=at).verdicts["barnard-end" if at is None else "barnard-at"]
+        more = _share_solved(one, at) > _share_solved(other, at)
+        return _finding(verdict, level, more, f"{_count_solved(one, at)} against {_count_solved(other, at)}")
 
-        key = "barnard-end" if at is None else "barnard-at"
-        counts = " against ".join(_count(evidence.method(domain, name), at) for name in (first, second))
-        return _compared(evidence, domain, first, second, key, level, more, counts, at=at)
-
-    return Claim(f"{_on(domain)}{first} solves more runs than {second}{when} (Barnard, p < {level:g})", check)
+    when = "" if at is None else f" within {at:,} evaluations"
+    return Claim(f"{domain}: {first} solves more runs than {second}{when} (Barnard, p < {level:g})", check)
 
 
 def solves_all(domain: str, *names: str) -> Claim:
     """Claim that every run of these methods is solved."""
 
     def check(evidence: Evidence) -> Finding:
-        found = [evidence.method(domain, name) for name in names]
-        if any(method is None for method in found):
+        methods = [method for name in names if (method := evidence.method(domain, name)) is not None]
+        if len(methods) < len(names):
             return NOT_RUN
-        text = ", ".join(f"{name} {_count(method)}" for name, method in zip(names, found, strict=True))
-        return Finding(text, all(method is not None and method.solved == len(method.outcomes) for method in found))
+        return Finding(_list_counts(methods), all(method.solved == len(method.outcomes) for method in methods))
 
-    return Claim(f"{_on(domain)}every run is solved by {_listed(names)}", check)
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return Claim(f"{domain}: every run is solved by {listed}", check)
 
 
 def solves_fewest(domain: str, name: str) -> Claim:
-    """Claim that no other method solves as few runs."""
+    """Claim that every other method solves more runs."""
 
     def check(evidence: Evidence) -> Finding:
         study = evidence.studies.get(domain)
-        if study is None or study.method(name) is None or len(study.methods) < 2:
+        method = evidence.method(domain, name)
+        if study is None or method is None or len(study.methods) < 2:
             return NOT_RUN
-        text = ", ".join(f"{method.name} {_count(method)}" for method in study.methods)
-        others = [_share(method, None) for method in study.methods if method.name != name]
-        return Finding(text, _share(study.method(name), None) < min(others))
+        others = [_share_solved(other) for other in study.methods if other.name != name]
+        return Finding(_list_counts(study.methods), _share_solved(method) < min(others))
 
-    return Claim(f"{_on(domain)}{name} solves the fewest runs", check)
+    return Claim(f"{domain}: {name} solves the fewest runs", check)
 
 
 def more_robust(operator: str, other: str, level: float) -> Claim:
-    """Claim that mutants by one operator retain more than by another, whatever evolved the solution."""
+    """Claim that mutants by one operator retain more than those by another, on the solutions of every method."""
 
     def check(evidence: Evidence) -> Finding:
-        found = evidence.robustness
-        if found is None or not {operator, other} <= set(found.operators):
+        robustness = evidence.robustness
+        if robustness is None or not {operator, other} <= set(robustness.operators):
             return NOT_RUN
-        texts, holds = [], []
-        for method in found.methods:
-            first, second = found.means(method, operator), found.means(method, other)
+        findings = []
+        for method in robustness.methods:
+            first, second = robustness.means(method, operator), robustness.means(method, other)
             verdict = compare_retention(first, second)
-            texts.append(f"{method}: {first.mean():.2f} against {second.mean():.2f}, {_p(verdict)}")
-            holds.append(None if verdict.p is None else verdict.p < level and bool(first.mean() > second.mean()))
-        known = [held for held in holds if held is not None]
-        return Finding("; ".join(texts), all(known) if known else None)
+            text = f"{method}: {first.mean():.2f} against {second.mean():.2f}, {_p_value(verdict)}"
+            findings.append(Finding(text, _holds(verdict, level, bool(first.mean() > second.mean()))))
+        decided = [finding.holds for finding in findings if finding.holds is not None]
+        return Finding("; ".join(finding.statistic for finding in findings), all(decided) if decided else None)
 
     return Claim(
         f"mutants by {operator} retain more than by {other}, whatever evolved the solution "
@@ -162,52 +159,29 @@ def more_robust(operator: str, other: str, level: float) -> Claim:
     )
 
 
-def _compared(
-    evidence: Evidence,
-    domain: str,
-    first: str,
-    second: str,
-    key: str,
-    level: float,
-    right_way: Callable[[Comparison], bool],
-    text: str,
-    *,
-    at: int | None = None,
-) -> Finding:
-    one, other = evidence.method(domain, first), evidence.method(domain, second)
-    if one is None or other is None:
-        return NOT_RUN
-    found = compare(one, other, at=at)
-    verdict = found.verdicts[key]
-    words = f"{_p(verdict)}, {text.format(found.superiority or 0.0)}"
-    return Finding(words, None if verdict.p is None else verdict.p < level and right_way(found))
+def _finding(verdict: Verdict, level: float, expected_direction: bool, text: str) -> Finding:
+    return Finding(f"{_p_value(verdict)}, {text}", _holds(verdict, level, expected_direction))
 
 
-def _sooner(found: Comparison) -> bool:
-    return found.superiority is not None and found.superiority > 0.5
+def _holds(verdict: Verdict, level: float, expected_direction: bool) -> bool | None:
+    return None if verdict.p is None else verdict.p < level and expected_direction
 
 
-def _p(verdict: Verdict) -> str:
-    return verdict.note or "no p" if verdict.p is None else f"p = {verdict.p:.2g}"
-
-
-def _share(method: Method | None, at: int | None) -> float:
-    if method is None or not method.outcomes:
-        return 0.0
-    return _solved(method, at) / len(method.outcomes)
-
-
-def _count(method: Method | None, at: int | None = None) -> str:
-    return "not run" if method is None else f"{_solved(method, at)} of {len(method.outcomes)}"
+def _p_value(verdict: Verdict) -> str:
+    return verdict.note or "no p-value" if verdict.p is None else f"p = {verdict.p:.2g}"
 
 
 def _solved(method: Method, at: int | None) -> int:
     return sum(outcome.solved and (at is None or outcome.evaluations <= at) for outcome in method.outcomes)
 
 
-def _on(domain: str) -> str:
-    return f"{domain}: "
+def _share_solved(method: Method, at: int | None = None) -> float:
+    return _solved(method, at) / len(method.outcomes) if method.outcomes else 0.0
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _count_solved(method: Method, at: int | None = None) -> str:
+    return f"{_solved(method, at)} of {len(method.outcomes)}"
+
+
+def _list_counts(methods: Sequence[Method]) -> str:
+    return ", ".join(f"{method.name} {_count_solved(method)}" for method in methods)

@@ -1,4 +1,4 @@
-"""The paper's experiments."""
+"""The paper's experiments: their settings, their claims, and the summary of a reproduction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tfsm.analysis import summarize
 from tfsm.analysis.claims import (
@@ -25,12 +25,14 @@ from tfsm.analysis.claims import (
     solves_more,
 )
 from tfsm.analysis.results import Method
-from tfsm.analysis.robustness import Robustness
 from tfsm.runs.records import write_json, write_text
 
-ALL: Final = ("control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so")
-SAFE: Final = ALL[1:]
-GRADIENT: Final = ALL[2:]
+if TYPE_CHECKING:
+    from tfsm.analysis.robustness import Robustness
+
+PAPER_OPERATORS: Final = ("control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so")
+SAFE: Final = PAPER_OPERATORS[1:]
+GRADIENT: Final = PAPER_OPERATORS[2:]
 PIXELS: Final = ("control", "sm-g-sum", "sm-g-so")
 LARGE: Final = ("hard-maze-32", "hard-maze-64", "hard-maze-101")
 
@@ -45,16 +47,16 @@ class Figure:
     claims: tuple[Claim, ...]
     runs: int = 20
     at: int | None = None
-    """A number of evaluations at which the paper compares as well."""
+    """A number of evaluations at which the paper also compares success rates."""
     perturbed: bool = False
-    """Whether the solutions are perturbed afterwards."""
+    """Whether the robustness of the solutions is measured afterwards."""
 
 
 FIGURES: Final[dict[str, Figure]] = {
     "simple": Figure(
         "the simple, poorly conditioned model (supplement, figure 1)",
         ("simple-easy", "simple-medium", "simple-washout"),
-        ALL,
+        PAPER_OPERATORS,
         (
             *(ahead("simple-easy", name, "control", 0.05) for name in SAFE),
             *(ahead("simple-medium", name, other, 0.05) for name, other in product(GRADIENT, ("sm-r", "control"))),
@@ -69,25 +71,25 @@ FIGURES: Final[dict[str, Figure]] = {
     "parity": Figure(
         "recurrent parity (figure 1)",
         ("parity",),
-        ALL,
+        PAPER_OPERATORS,
         (
             *(faster("parity", name, "control", 0.001) for name in GRADIENT),
             faster("parity", "sm-r", "control", 0.05),
-            not_faster("parity", "sm-r", "control", 0.05, failed=False),
+            not_faster("parity", "sm-r", "control", 0.05, include_unsolved=False),
             solves_all("parity", *GRADIENT),
         ),
     ),
     "robustness": Figure(
         "robustness of solutions of recurrent parity (supplement, figure 2)",
         ("parity",),
-        ALL,
+        PAPER_OPERATORS,
         tuple(more_robust(name, "control", 0.001) for name in GRADIENT),
         perturbed=True,
     ),
     "hard-maze": Figure(
         "the breadcrumb hard maze (figure 3)",
         ("hard-maze",),
-        ALL,
+        PAPER_OPERATORS,
         (
             faster("hard-maze", "sm-g-so", "control", 0.005),
             solves_all("hard-maze", "sm-g-abs"),
@@ -124,21 +126,12 @@ FIGURES: Final[dict[str, Figure]] = {
 
 
 SUMMARY_FOLDER: Final = "summary"
-ANSWERS: Final[Mapping[bool | None, str]] = {True: "yes", False: "no", None: "cannot be said"}
-
-
-@dataclass(frozen=True)
-class Checked:
-    """A claim, and what was found."""
-
-    claim: str
-    statistic: str
-    holds: bool | None
+ANSWERS: Final[Mapping[bool | None, str]] = {True: "yes", False: "no", None: "undecided"}
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """One of the paper's results, and how it came out."""
+    """One of the paper's results, and the evidence for it."""
 
     name: str
     figure: Figure
@@ -146,10 +139,9 @@ class Reproduction:
     evidence: Evidence
     command: Sequence[str]
 
-    def checked(self) -> list[Checked]:
-        """Return all claims with what was found about each."""
-        found: list[tuple[str, Finding]] = [(claim.text, claim.check(self.evidence)) for claim in self.figure.claims]
-        return [Checked(text, finding.statistic, finding.holds) for text, finding in found]
+    def check_claims(self) -> list[tuple[Claim, Finding]]:
+        """Return each claim with its finding."""
+        return [(claim, claim.check(self.evidence)) for claim in self.figure.claims]
 
     @property
     def methods(self) -> list[tuple[str, Method]]:
@@ -157,20 +149,20 @@ class Reproduction:
         return [(domain, method) for domain, study in self.evidence.studies.items() for method in study.methods]
 
     @property
-    def scaled(self) -> str:
-        """What must be said wherever a result is shown that is not at full scale."""
+    def scale_note(self) -> str:
+        """A note to show with every result that is not at full scale; empty at full scale."""
         if self.scale == 1.0:
             return ""
         return f"scaled down to {self.scale:g} of the paper's runs and evaluations: a first look, not a result"
 
     def save(self, folder: Path) -> None:
-        """Write the claims and how each run ended."""
+        """Write the claims and the outcome of each run."""
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / "claims.json", self.as_dict())
         write_text(folder / "claims.md", self.markdown())
-        write_text(folder / "runs.csv", self._runs())
+        write_text(folder / "runs.csv", self._runs_csv())
         if self.evidence.robustness is not None:
-            write_text(folder / "robustness.csv", _solutions(self.evidence.robustness))
+            write_text(folder / "robustness.csv", _robustness_csv(self.evidence.robustness))
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -179,48 +171,50 @@ class Reproduction:
             "title": self.figure.title,
             "scale": self.scale,
             "command": list(self.command),
-            "claims": [asdict(checked) for checked in self.checked()],
-            "seconds": {f"{domain} {method.name}": seconds_of(method) for domain, method in self.methods},
+            "claims": [{"claim": claim.text, **asdict(finding)} for claim, finding in self.check_claims()],
+            "seconds": {f"{domain} {method.name}": _wall_time(method) for domain, method in self.methods},
         }
 
     def markdown(self) -> str:
-        """Return the claims as a page."""
+        """Return the claims and a summary of the runs as Markdown."""
         lines = [f"# {self.figure.title[0].upper()}{self.figure.title[1:]}", ""]
-        if self.scaled:
-            lines += [f"**{self.scaled[0].upper()}{self.scaled[1:]}.**", ""]
-        lines += ["```console", f"$ {' '.join(self.command)}", "```", "", "| claim | here | holds |", "|---|---|---|"]
-        lines += [f"| {item.claim} | {item.statistic} | {ANSWERS[item.holds]} |" for item in self.checked()]
+        if self.scale_note:
+            lines += [f"**{self.scale_note[0].upper()}{self.scale_note[1:]}.**", ""]
+        lines += ["```console", f"$ {' '.join(self.command)}", "```", "", "| claim | result | holds |", "|---|---|---|"]
+        for claim, finding in self.check_claims():
+            lines.append(f"| {claim.text} | {finding.statistic} | {ANSWERS[finding.holds]} |")
         lines += ["", "| domain | method | solved | median evaluations | seconds |", "|---|---|---|---|---|"]
         for domain, method in self.methods:
-            told, seconds = summarize(method), seconds_of(method)
-            middle = "-" if told.median_evaluations is None else f"{told.median_evaluations:,.0f}"
-            took = "-" if seconds is None else f"{seconds:,.0f}"
-            lines.append(f"| {domain} | {method.name} | {told.solved} of {told.runs} | {middle} | {took} |")
-        lines += ["", "*Medians count runs that were not solved as later than all others.*"]
+            summary, seconds = summarize(method), _wall_time(method)
+            median = "-" if summary.median_evaluations is None else f"{summary.median_evaluations:,.0f}"
+            duration = "-" if seconds is None else f"{seconds:,.0f}"
+            solved = f"{summary.solved} of {summary.runs}"
+            lines.append(f"| {domain} | {method.name} | {solved} | {median} | {duration} |")
+        lines += ["", "*Medians count unsolved runs as later than all others.*"]
         return "\n".join(lines) + "\n"
 
-    def _runs(self) -> str:
+    def _runs_csv(self) -> str:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["domain", "method", "intensity", "run", "solved", "evaluations", "best_fitness"])
         for domain, method in self.methods:
+            intensity = method.settings["intensity"]
             for o in method.outcomes:
-                intensity = method.settings["intensity"]
                 writer.writerow([domain, method.name, intensity, o.run, int(o.solved), o.evaluations, o.best_fitness])
         return text.getvalue()
 
 
-def _solutions(found: Robustness) -> str:
+def _robustness_csv(robustness: Robustness) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["evolved_by", "run", "perturbed_by", "intensity", "mean_fraction_retained"])
-    for entry in found.entries:
+    for entry in robustness.entries:
         writer.writerow([entry.method, entry.run, entry.operator, entry.intensity, f"{entry.mean:.4f}"])
     return text.getvalue()
 
 
-def seconds_of(method: Method) -> float | None:
-    """Return the wall time of a method's runs."""
+def _wall_time(method: Method) -> float | None:
+    """Return the seconds that a method's runs took."""
     started, ended = method.record.get("started"), method.record.get("ended")
     if not started or not ended:
         return None

@@ -1,4 +1,4 @@
-"""Mutants of solutions."""
+"""Robustness of solutions to mutation, and summaries of their sensitivity to it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import tensorflow as tf
@@ -26,7 +26,14 @@ from tfsm.runs.finished_run import open_run
 from tfsm.runs.records import read_json, write_json
 from tfsm.settings import Settings, resolve
 
+ROBUSTNESS_FOLDER: Final = "robustness"
 ROBUSTNESS_FILE: Final = "robustness.json"
+BATCH_SIZE: Final = 50
+"""Mutants made and evaluated together."""
+RANDOM_NETWORKS: Final = 100
+"""Random networks whose median fitness is the zero of performance, if the domain does not define performance."""
+FLOOR: Final = 0.01
+"""The operators' default for the smallest sensitivity that noise is divided by."""
 
 
 @dataclass(frozen=True)
@@ -34,26 +41,26 @@ class MutantSample:
     """Mutants of one solution by one operator."""
 
     method: str
-    """What evolved the solution."""
+    """The method that evolved the solution."""
     run: int
     operator: str
     intensity: float
     before: float
-    """The solution's performance."""
+    """Performance of the solution itself."""
     performance: np.ndarray
-    """`[n]`, of its mutants."""
+    """`[n]`: performance of its mutants."""
     fraction: np.ndarray
-    """`[n]`, of the solution's performance that they retain."""
+    """`[n]`: the fraction of the solution's performance that each retains."""
 
     @property
     def mean(self) -> float:
-        """The solution's robustness to this operator."""
+        """Mean fraction retained: the robustness of the solution to this operator."""
         return float(self.fraction.mean())
 
 
 @dataclass(frozen=True)
 class OperatorComparison:
-    """Two operators, on the solutions of one method."""
+    """Test of two operators on the solutions of one method."""
 
     method: str
     first: str
@@ -63,26 +70,26 @@ class OperatorComparison:
 
 @dataclass(frozen=True)
 class Robustness:
-    """All of it."""
+    """Performance of mutants of all solutions, by all operators."""
 
     domain: str
     measure: str
-    """What performance is."""
+    """What performance means."""
     perturbations: int
     nothing: float
-    """The performance of somebody who has achieved nothing."""
+    """The performance that counts as zero."""
     entries: tuple[MutantSample, ...]
     samples: tuple[MutantSample, ...]
-    """Many mutants of one solution of each method, by its own operator."""
+    """Many mutants of one solution per method, by the operator that evolved it."""
 
     @property
     def methods(self) -> list[str]:
-        """What evolved solutions."""
+        """The methods that evolved solutions."""
         return list(dict.fromkeys(entry.method for entry in self.entries))
 
     @property
     def operators(self) -> list[str]:
-        """What perturbed them."""
+        """The operators that perturbed them."""
         return list(dict.fromkeys(entry.operator for entry in self.entries))
 
     def means(self, method: str, operator: str) -> np.ndarray:
@@ -90,30 +97,46 @@ class Robustness:
         return np.array([e.mean for e in self.entries if (e.method, e.operator) == (method, operator)])
 
     def pairs(self) -> list[OperatorComparison]:
-        """Compare all operators on the solutions of each method; adjusted over all of it by Holm's method."""
-        found = [
+        """Compare all pairs of operators per method; p-values are adjusted over all tests by Holm's method."""
+        comparisons = [
             OperatorComparison(
                 method, first, second, compare_retention(self.means(method, first), self.means(method, second))
             )
             for method in self.methods
             for first, second in combinations(self.operators, 2)
         ]
-        adjusted = holm([pair.verdict.p for pair in found])
+        adjusted = holm([pair.verdict.p for pair in comparisons])
         return [
-            replace(pair, verdict=replace(pair.verdict, adjusted=p)) for pair, p in zip(found, adjusted, strict=True)
+            replace(pair, verdict=replace(pair.verdict, adjusted=p))
+            for pair, p in zip(comparisons, adjusted, strict=True)
         ]
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        plain = asdict(replace(self, entries=(), samples=()))
-        return plain | {"entries": _plain(self.entries), "samples": _plain(self.samples)}
+        header = asdict(replace(self, entries=(), samples=()))
+        return header | {"entries": _to_json(self.entries), "samples": _to_json(self.samples)}
+
+    def save(self, file: Path) -> None:
+        """Write it to a JSON file."""
+        write_json(file, self.as_dict())
+
+    @classmethod
+    def load(cls, file: Path) -> Self:
+        """Read it from a JSON file."""
+        record = read_json(file)
+        try:
+            entries, samples = (tuple(map(_from_json, record[key])) for key in ("entries", "samples"))
+            header = {key: record[key] for key in ("domain", "measure", "perturbations", "nothing")}
+            return cls(entries=entries, samples=samples, **header)
+        except (KeyError, TypeError) as error:
+            raise TfsmError(f"{file}: not a robustness record: {type(error).__name__}: {error}") from None
 
 
-def _plain(entries: Sequence[MutantSample]) -> list[dict[str, Any]]:
+def _to_json(entries: Sequence[MutantSample]) -> list[dict[str, Any]]:
     return [
         asdict(entry)
         | {
-            # What is not finite has no place in JSON.
+            # JSON has no number for what is not finite.
             "performance": [float(x) if np.isfinite(x) else None for x in entry.performance],
             "fraction": [round(float(x), 6) for x in entry.fraction],
         }
@@ -121,23 +144,7 @@ def _plain(entries: Sequence[MutantSample]) -> list[dict[str, Any]]:
     ]
 
 
-def save(robustness: Robustness, file: Path) -> None:
-    """Write all of it to a file."""
-    write_json(file, robustness.as_dict())
-
-
-def load(file: Path) -> Robustness:
-    """Read it again."""
-    record = read_json(file)
-    try:
-        entries, samples = (tuple(map(_entry, record[key])) for key in ("entries", "samples"))
-        rest = {key: record[key] for key in ("domain", "measure", "perturbations", "nothing")}
-        return Robustness(entries=entries, samples=samples, **rest)
-    except (KeyError, TypeError) as error:
-        raise TfsmError(f"{file}: not the record of robustness: {type(error).__name__}: {error}") from None
-
-
-def _entry(record: dict[str, Any]) -> MutantSample:
+def _from_json(record: dict[str, Any]) -> MutantSample:
     arrays = {
         key: np.array([np.nan if x is None else x for x in record[key]], float) for key in ("performance", "fraction")
     }
@@ -147,7 +154,7 @@ def _entry(record: dict[str, Any]) -> MutantSample:
 def build_operator(
     plugins: Plugins, settings: Settings, name: str, intensity: float | None, config: Path | None
 ) -> tuple[Settings, Mutation]:
-    """Return an operator with the settings that it has for a domain; those of a run where it is the run's own."""
+    """Build an operator with its settings for a domain, or with those of the run if it is the run's own operator."""
     if name != settings.mutation or intensity is not None:
         overrides = {"intensity": intensity}
         settings = resolve(plugins, domain=settings.domain, mutation=name, overrides=overrides, config=config).settings
@@ -155,19 +162,20 @@ def build_operator(
 
 
 class MutantEvaluator:
-    """Evaluates networks of one architecture, and makes mutants of them.
+    """Makes mutants of networks of one architecture, and evaluates them.
 
     Args:
-        domain: the domain.
-        network: a network of the architecture.
-        jit: whether evaluations are compiled by XLA, as they were in the run.
+        domain: The domain.
+        network: A network of the architecture.
+        jit: Whether XLA compiles the evaluations, as in the run.
     """
 
     def __init__(self, domain: Domain, network: Network, *, jit: bool) -> None:
         self._domain, self.network = domain, network
         self._evaluate = Evaluator(domain, network, jit=jit)
         self._evaluate.template(tf.constant(network.genome[None], network.dtype), tf.zeros([1, 2], tf.int32))
-        self._makers: dict[tuple[int, int], Callable[..., Tensor]] = {}
+        # By the identity of the operator, which is kept alive so that no other operator can get its identity.
+        self._compiled: dict[tuple[int, int], tuple[Mutation, Callable[..., Tensor]]] = {}
 
     def evaluate(self, genomes: Tensor) -> Evaluation:
         """Evaluate genomes `[B, P]`."""
@@ -175,45 +183,36 @@ class MutantEvaluator:
         return self._evaluate(genomes, tf.zeros([count, 2], tf.int32), tf.ones([count], tf.bool))
 
     def gather_experience(self, genome: Tensor, count: int) -> tuple[Tensor, Nest]:
-        """Return a genome `[P]` so many times, and what each saw."""
-        # One alone would be rounded in another way.
+        """Return `count` copies of a genome `[P]`, and the experience of each."""
+        # A single copy would be rounded differently.
         parents = tf.repeat(tf.convert_to_tensor(genome)[None], max(2, count), axis=0)
         return parents, self.evaluate(parents).experience
 
-    def mutants(self, mutation: Mutation, intensity: float, parents: Tensor, seen: Nest, seed: Tensor) -> Tensor:
-        """Return a mutant `[B, P]` of each of parents `[B, P]` that saw `seen`; each decided by the seed `[2]`."""
-        given = (
+    def mutate(self, mutation: Mutation, intensity: float, parents: Tensor, experience: Nest, seed: Tensor) -> Tensor:
+        """Return one mutant per parent `[B, P]`; the seed is `[2]`."""
+        arguments = (
             parents,
-            seen,
+            experience,
             tf.constant(intensity, self.network.dtype),
             fold_in(seed, 0, tf.range(parents.shape[0])),
         )
         key = (id(mutation), parents.shape[0])
-        if key not in self._makers:
-            # Traced by hand: TensorFlow counts by the line of code, and would warn of retracing where there is none.
-            specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), given)
-            make = tf.function(_maker(mutation, self.network, self._domain))
-            self._makers[key] = make.get_concrete_function(*specs)
-        return self._makers[key](*given)
+        if key not in self._compiled:
+            # Traced by hand: TensorFlow counts traces per line of code, and would warn of retracing here.
+            specs = tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), arguments)
 
+            def make(parents: Tensor, experience: Nest, intensity: Tensor, seeds: Tensor) -> Tensor:
+                observed = self._domain.observe(experience)
+                return mutate_batch(mutation, self.network, parents, observed, intensity, seeds).genome
 
-def _maker(mutation: Mutation, network: Network, domain: Domain) -> Callable[..., Tensor]:
-    def make(parents: Tensor, experience: Nest, strength: Tensor, seeds: Tensor) -> Tensor:
-        return mutate_batch(mutation, network, parents, domain.observe(experience), strength, seeds).genome
-
-    return make
-
-
-BATCH_SIZE = 50
-"""Mutants made and evaluated together."""
-
-RANDOM_NETWORKS = 100
-"""Random networks that say what somebody gets who has learned nothing, where the domain does not."""
+            self._compiled[key] = mutation, tf.function(make).get_concrete_function(*specs)
+        _, compiled = self._compiled[key]
+        return compiled(*arguments)
 
 
 @dataclass(frozen=True)
 class _Solution:
-    """A champion, and which run of which method it is from."""
+    """A champion, with its method and run."""
 
     method: str
     run: int
@@ -229,149 +228,150 @@ def measure_robustness(
     histogram: int,
     seed: int = 0,
     config: Path | None = None,
-    everybody: bool = False,
+    include_unsolved: bool = False,
     trust: bool = False,
-    tell: Callable[[int, int, str], None] = lambda done, of, what: None,
+    on_progress: Callable[[int, int, str], None] = lambda done, total, description: None,
 ) -> Robustness:
-    """Perturb every solution by every operator, and say how much of its performance is left.
+    """Perturb every solution with every operator, and measure how much of its performance it retains.
 
     Args:
-        plugins: where the parts come from.
-        directories: run directories or studies, all of one domain.
-        mutations: the operators; each as it is set for the domain.
-        perturbations: mutants of each solution by each operator.
-        histogram: mutants of each method's representative solution by its own operator; 0 for none.
-        seed: decides the mutants.
-        config: the user's settings file.
-        everybody: take champions of runs that were not solved, too.
-        trust: load champions whatever is in their files.
-        tell: told how many of how many solutions are done.
+        plugins: The loaded plugins.
+        directories: Run directories or studies, all of one domain.
+        mutations: Names of the operators; each has its settings for the domain.
+        perturbations: Mutants per solution and operator.
+        histogram: Mutants of each method's representative solution by its own operator; 0 for none.
+        seed: Random seed of the mutants.
+        config: The user's settings file.
+        include_unsolved: Include the champions of unsolved runs.
+        trust: Load champions without safety checks.
+        on_progress: Called with the number of solutions done, their total, and a description.
     """
     studies = load_studies(directories)
     if len(studies) > 1:
         raise TfsmError(
-            f"expected one domain, got {', '.join(study.domain for study in studies)}: name them one by one"
+            f"expected one domain, got {', '.join(study.domain for study in studies)}: measure them one at a time"
         )
     study = studies[0]
-    chosen = {method.name: _chosen(method, everybody) for method in study.methods}
+    chosen = {method.name: _select_outcomes(method, include_unsolved) for method in study.methods}
     if not any(chosen.values()):
         raise TfsmError(
-            f"no run of {study.domain} was solved, so there is no solution to perturb; --all takes all runs"
+            f"no run of {study.domain} was solved, so there is no solution to perturb; --all includes unsolved runs"
         )
-    pasts = {method.name: open_run(_directory(method), trust=trust) for method in study.methods}
+    finished_runs = {method.name: open_run(_directory(method), trust=trust) for method in study.methods}
     first = next(method.name for method in study.methods if chosen[method.name])
-    settings = pasts[first].settings
+    settings = finished_runs[first].settings
     domain: Domain = build_part(plugins.domains[study.domain], settings.domain_options)
-    model = pasts[first].champion(chosen[first][0].run)
-    tryout = MutantEvaluator(domain, build_network(model, settings.mutated_layers), jit=pasts[first].jit)
-    measure = _measure(domain, tryout, Initializer(settings.init, settings.init_scale), seed)
-    used = {past.settings.mutation: past.settings for past in pasts.values()}
-    operators = [build_operator(plugins, used.get(name, settings), name, None, config) for name in mutations]
+    model = finished_runs[first].champion(chosen[first][0].run)
+    network = build_network(model, settings.mutated_layers)
+    evaluator = MutantEvaluator(domain, network, jit=finished_runs[first].jit)
+    measure = _choose_measure(domain, evaluator, Initializer(settings.init, settings.init_scale), seed)
+    own_settings = {run.settings.mutation: run.settings for run in finished_runs.values()}
+    operators = [build_operator(plugins, own_settings.get(name, settings), name, None, config) for name in mutations]
 
     entries, samples = [], []
     total, done = sum(map(len, chosen.values())), 0
-    for place, method in enumerate(study.methods):
-        past = pasts[method.name]
-        middle = _representative(chosen[method.name])
+    for index, method in enumerate(study.methods):
+        finished_run = finished_runs[method.name]
+        representative = _median_run(chosen[method.name])
         for outcome in chosen[method.name]:
-            tell(done, total, f"{method.name}, run {outcome.run}")
-            genome = tf.constant(tryout.network.genome_of(past.champion(outcome.run)), tryout.network.dtype)
-            solution = _Solution(method.name, outcome.run, genome)
-            own_seed = fold_in(root_seed(seed), place, outcome.run)
+            on_progress(done, total, f"{method.name}, run {outcome.run}")
+            champion = network.genome_of(finished_run.champion(outcome.run))
+            solution = _Solution(method.name, outcome.run, tf.constant(champion, network.dtype))
+            solution_seed = fold_in(root_seed(seed), index, outcome.run)
             for number, operator in enumerate(operators):
-                entries.append(_tried(tryout, measure, operator, solution, perturbations, fold_in(own_seed, number)))
-            if outcome is middle and histogram:
-                operator = build_operator(plugins, past.settings, past.settings.mutation, None, config)
-                samples.append(_tried(tryout, measure, operator, solution, histogram, fold_in(own_seed, -1)))
+                operator_seed = fold_in(solution_seed, number)
+                entries.append(_perturb(evaluator, measure, operator, solution, perturbations, operator_seed))
+            if outcome is representative and histogram:
+                own = finished_run.settings
+                operator = build_operator(plugins, own, own.mutation, None, config)
+                samples.append(_perturb(evaluator, measure, operator, solution, histogram, fold_in(solution_seed, -1)))
             done += 1
-    tell(done, total, "done")
-    return Robustness(study.domain, measure.name, perturbations, measure.nothing, tuple(entries), tuple(samples))
+    on_progress(done, total, "done")
+    return Robustness(study.domain, measure.name, perturbations, measure.zero, tuple(entries), tuple(samples))
 
 
 @dataclass(frozen=True)
-class _Measure:
-    """How well somebody did."""
+class _PerformanceMeasure:
+    """How performance is computed."""
 
     name: str
-    nothing: float
-    """What somebody gets who has achieved nothing."""
-    of: Callable[[Evaluation], Tensor]
+    zero: float
+    """The performance that counts as zero."""
+    compute: Callable[[Evaluation], Tensor]
 
 
-def _measure(domain: Domain, tryout: MutantEvaluator, initial: Initializer, seed: int) -> _Measure:
+def _choose_measure(domain: Domain, evaluator: MutantEvaluator, initial: Initializer, seed: int) -> _PerformanceMeasure:
     if isinstance(domain, SupportsPerformance):
-        return _Measure(domain.performance_name, 0.0, domain.performance)
+        return _PerformanceMeasure(domain.performance_name, 0.0, domain.performance)
     seeds = fold_in(root_seed(seed), -2, tf.range(RANDOM_NETWORKS))
-    fitness = tryout.evaluate(initial.genomes(tryout.network, seeds)).fitness.numpy()
+    fitness = evaluator.evaluate(initial.genomes(evaluator.network, seeds)).fitness.numpy()
     finite = fitness[np.isfinite(fitness)]
-    nothing = float(np.median(finite)) if finite.size else 0.0
-    return _Measure("fitness above that of random networks", nothing, lambda found: found.fitness)
+    zero = float(np.median(finite)) if finite.size else 0.0
+    return _PerformanceMeasure("fitness above that of random networks", zero, lambda evaluation: evaluation.fitness)
 
 
-def _tried(
-    tryout: MutantEvaluator,
-    measure: _Measure,
+def _perturb(
+    evaluator: MutantEvaluator,
+    measure: _PerformanceMeasure,
     operator: tuple[Settings, Mutation],
     solution: _Solution,
     count: int,
     seed: Tensor,
 ) -> MutantSample:
-    """Return how mutants of a solution do."""
+    """Evaluate mutants of a solution."""
     settings, mutation = operator
     width = min(count, BATCH_SIZE)
-    parents, seen = tryout.gather_experience(solution.genome, width)
-    before = float(measure.of(tryout.evaluate(parents))[0])
+    parents, experience = evaluator.gather_experience(solution.genome, width)
+    before = float(measure.compute(evaluator.evaluate(parents))[0])
     after: list[np.ndarray] = []
     for chunk in range(-(-count // width)):
-        made = tryout.mutants(mutation, settings.intensity, parents, seen, fold_in(seed, chunk))
-        after.append(measure.of(tryout.evaluate(made)).numpy())
+        mutants = evaluator.mutate(mutation, settings.intensity, parents, experience, fold_in(seed, chunk))
+        after.append(measure.compute(evaluator.evaluate(mutants)).numpy())
     performance = np.concatenate(after)[:count]
-    left = retention(before, performance, measure.nothing)
-    return MutantSample(solution.method, solution.run, settings.mutation, settings.intensity, before, performance, left)
+    fraction = retention(before, performance, measure.zero)
+    return MutantSample(
+        solution.method, solution.run, settings.mutation, settings.intensity, before, performance, fraction
+    )
 
 
-def _chosen(method: Method, everybody: bool) -> list[RunOutcome]:
-    return [outcome for outcome in method.outcomes if outcome.solved or everybody]
+def _select_outcomes(method: Method, include_unsolved: bool) -> list[RunOutcome]:
+    return [outcome for outcome in method.outcomes if outcome.solved or include_unsolved]
 
 
-def _representative(outcomes: Sequence[RunOutcome]) -> RunOutcome | None:
-    """Return the run in the middle, by how long it took."""
+def _median_run(outcomes: Sequence[RunOutcome]) -> RunOutcome | None:
+    """Return the run with the median number of evaluations."""
     ordered = sorted(outcomes, key=lambda outcome: (outcome.evaluations, outcome.run))
     return ordered[len(ordered) // 2] if ordered else None
 
 
 def _directory(method: Method) -> Path:
-    assert method.directory is not None, "collected from a directory"
+    assert method.directory is not None, "loaded from a directory"
     return method.directory
-
-
-FLOOR: Final = 0.01
-"""The operators' default for the least sensitivity that noise is divided by."""
 
 
 @dataclass(frozen=True)
 class SensitivitySummary:
-    """The sensitivities of some weights, summed up."""
+    """Distribution of the sensitivities of some weights."""
 
     name: str
-    """The layer's."""
+    """Name of the layer."""
     weights: int
     median: float
     low: float
-    """5 % are below."""
+    """5th percentile."""
     high: float
-    """5 % are above."""
+    """95th percentile."""
     zero: float
-    """Share of weights that the outputs do not depend on at all."""
+    """Share of weights with sensitivity zero: the outputs do not depend on them."""
     floored: float
-    """Share of the weights above zero but below the floor, which the operators raise to it."""
+    """Share of weights above zero but below `FLOOR`, which the operators raise to it."""
 
 
 def summarize_sensitivity(name: str, values: np.ndarray) -> SensitivitySummary:
-    """Sum up sensitivities.
+    """Summarize sensitivities.
 
-    >>> found = summarize_sensitivity("dense", np.array([0.0, 0.005, 1.0, 3.0, 4.0]))
-    >>> found.median, found.zero, found.floored
+    >>> summary = summarize_sensitivity("dense", np.array([0.0, 0.005, 1.0, 3.0, 4.0]))
+    >>> summary.median, summary.zero, summary.floored
     (1.0, 0.2, 0.2)
     """
     low, median, high = (float(value) for value in np.quantile(values.astype(np.float64), [0.05, 0.5, 0.95]))

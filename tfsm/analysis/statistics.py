@@ -1,11 +1,11 @@
-"""Curves, intervals, summaries."""
+"""Fitness and success curves, confidence intervals, and summaries of a method's runs."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
 from math import hypot, isfinite
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,59 +16,75 @@ from tfsm.errors import TfsmError
 
 RESAMPLES = 2_000
 BATCH = 100
-"""How many resamples are in memory at once."""
+"""Resamples in memory at once."""
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Booleans: TypeAlias = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class FitnessCurve:
-    """The best fitness so far, in the middle of the runs."""
+    """Best fitness so far over evaluations, averaged over the middle half of the runs."""
 
-    evaluations: npt.NDArray[np.int64]
-    """`[T]`, rising to the budget."""
-    middle: npt.NDArray[np.float64]
-    """`[T]`, the interquartile mean over runs; the mean of less than four runs."""
-    low: npt.NDArray[np.float64]
-    """`[T]`, of the bootstrap interval of the middle, as are the high ends."""
-    high: npt.NDArray[np.float64]
+    evaluations: Integers
+    """`[T]`, increasing up to the budget."""
+    middle: Floats
+    """`[T]`: the interquartile mean over runs; the plain mean if there are fewer than four."""
+    low: Floats
+    """`[T]`: lower end of the bootstrap interval of the mean; `high` is the upper end."""
+    high: Floats
     count: int
-    """Of how many runs."""
+    """Number of runs."""
 
 
 def fitness_curve(
     method: Method, *, budget: int, points: int = 200, confidence: float = 0.95, seed: int = 0
 ) -> FitnessCurve:
-    """Return how the best fitness so far grows with the evaluations, in the middle of a method's runs.
+    """Compute the interquartile mean of the best fitness so far, with a bootstrap interval.
 
-    A run's best fitness is the last one logged, also after the run's end. The curve begins where something is known
-    of every run; a run of which no finite fitness was ever logged is left out.
+    The best fitness of a run is the last one logged, also after the run has ended. The curve begins where every run
+    has a logged fitness. A run without any finite fitness is left out.
+
+    Args:
+        method: The runs.
+        budget: The last point of the curve, in evaluations.
+        points: Number of points.
+        confidence: Level of the interval.
+        seed: Random seed of the bootstrap.
     """
-    grid, best = _on_a_grid(method, budget, points)
-    middle, low, high = _middles(best, confidence, seed)
+    grid, best = _sample_best_fitness(method, budget, points)
+    middle, low, high = _bootstrap(best, confidence, seed)
     return FitnessCurve(grid, middle, low, high, best.shape[-1])
 
 
-def mean_best_fitness(method: Method, *, budget: int, points: int = 1_000) -> npt.NDArray[np.float64]:
-    """Return the best fitness so far of each run `[runs]`, on average over all evaluations of the budget.
+def mean_best_fitness(method: Method, *, budget: int, points: int = 1_000) -> Floats:
+    """Compute the best fitness so far of each run `[runs]`, averaged over all evaluations of the budget.
 
-    It tells who is ahead for longer, also where all get to the same fitness in the end, or none solves anything.
+    It shows which method is ahead for longer, even if all reach the same fitness in the end or none solves a run.
+
+    Args:
+        method: The runs.
+        budget: Evaluations to average over.
+        points: Number of points at which the fitness is sampled.
     """
-    _, best = _on_a_grid(method, budget, points)
+    _, best = _sample_best_fitness(method, budget, points)
     return np.asarray(best.mean(axis=0))
 
 
-def _on_a_grid(method: Method, budget: int, points: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _sample_best_fitness(method: Method, budget: int, points: int) -> tuple[Integers, Floats]:
     """Return evaluations `[T]`, and the best fitness of each run by then `[T, runs]`."""
-    known = _known(method)
-    start = max((int(evaluations[0]) for evaluations, _ in known), default=budget + 1)
+    runs = _logged_fitness(method)
+    start = max((int(evaluations[0]) for evaluations, _ in runs), default=budget + 1)
     if start > budget:
-        raise TfsmError(f"{method.name}: there is no fitness of all runs within {budget:,} evaluations")
+        raise TfsmError(f"{method.name}: not all runs have a fitness within {budget:,} evaluations")
     grid = np.unique(np.linspace(start, budget, points).round().astype(np.int64))
-    best = [fitness[np.searchsorted(evaluations, grid, side="right") - 1] for evaluations, fitness in known]
+    best = [fitness[np.searchsorted(evaluations, grid, side="right") - 1] for evaluations, fitness in runs]
     return grid, np.stack(best, axis=-1)
 
 
-def _known(method: Method) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
-    """Return each run's evaluations and its best fitness by then, where that is known."""
+def _logged_fitness(method: Method) -> list[tuple[Integers, Floats]]:
+    """Return for each run the evaluations at which a finite fitness was logged, and the best fitness by then."""
     runs: dict[int, list[tuple[int, float]]] = {}
     for metrics in method.metrics:
         fitness = metrics["best_fitness"]
@@ -80,10 +96,9 @@ def _known(method: Method) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.f
     ]
 
 
-def _middles(
-    best: npt.NDArray[np.float64], confidence: float, seed: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    middle = best[:, 0].copy()  # exact where all runs agree; the mean of equal numbers is rounded
+def _bootstrap(best: Floats, confidence: float, seed: int) -> tuple[Floats, Floats, Floats]:
+    """Return the interquartile mean over runs and its percentile interval, each `[T]`."""
+    middle = best[:, 0].copy()  # exact where all runs agree; the mean of equal numbers would be rounded
     low, high = middle.copy(), middle.copy()
     differ = np.ptp(best, axis=-1) > 0
     if differ.any():
@@ -99,19 +114,19 @@ def _middles(
             method="percentile",
             random_state=np.random.default_rng(seed),
         ).confidence_interval
-        # Rounding may put an end on the wrong side of the middle.
+        # Rounding may put an end on the wrong side of the mean.
         low[differ] = np.minimum(interval.low, middle[differ])
         high[differ] = np.maximum(interval.high, middle[differ])
     return middle, low, high
 
 
-def _interquartile_mean(values: npt.NDArray[np.float64], axis: int = -1) -> npt.NDArray[np.float64]:
+def _interquartile_mean(values: Floats, axis: int = -1) -> Floats:
     return np.asarray(stats.trim_mean(values, 0.25, axis=axis))
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much larger one share is than another."""
+    """Difference of two shares, with its interval."""
 
     value: float
     low: float
@@ -119,22 +134,22 @@ class Difference:
 
 
 def wilson_interval(solved: int, runs: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's score interval of the share `solved / runs`; there must be a run."""
+    """Compute Wilson's score interval of the share `solved / runs`; `runs` must be positive."""
     interval = stats.binomtest(solved, runs).proportion_ci(confidence, method="wilson")
     return float(interval.low), float(interval.high)
 
 
 def newcombe_interval(first: tuple[int, int], second: tuple[int, int], confidence: float = 0.95) -> Difference:
-    r"""Return how much more of the first was solved, with Newcombe's interval of the difference of two shares.
+    r"""Compute the difference of two shares, first minus second, with Newcombe's interval.
 
-    Its limits lie as far from the difference as the four Wilson limits :math:`l, u` of the shares say together:
+    Its limits combine the Wilson limits :math:`l, u` of the two shares:
 
     .. math:: d - \sqrt{(p_1 - l_1)^2 + (u_2 - p_2)^2}, \quad d + \sqrt{(u_1 - p_1)^2 + (p_2 - l_2)^2}
 
     Args:
-        first: How many runs were solved, and how many there were.
-        second: The same of the method it is compared with.
-        confidence: Of the interval.
+        first: Number of solved runs, and number of runs.
+        second: The same for the other method.
+        confidence: Level of the interval.
     """
     (share, other), (low, high), (other_low, other_high) = (
         (first[0] / first[1], second[0] / second[1]),
@@ -147,21 +162,16 @@ def newcombe_interval(first: tuple[int, int], second: tuple[int, int], confidenc
     )
 
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
-
-
 @dataclass(frozen=True, eq=False)
 class SolvedCurve:
-    """A right-continuous step function: from each number of evaluations up to the next one the share is the same."""
+    """Share of runs solved over evaluations: a right-continuous step function."""
 
     evaluations: Integers
-    """`[T]`, rising from 0 to the budget."""
+    """`[T]`, increasing from 0 to the budget."""
     share: Floats
-    """`[T]`, of the runs solved so far; never falls."""
+    """`[T]`: the share of runs solved so far; never decreases."""
     low: Floats
-    """`[T]`, of the confidence interval at each point by itself, as are the high ends."""
+    """`[T]`: lower end of the pointwise confidence interval; `high` is the upper end."""
     high: Floats
 
 
@@ -172,19 +182,25 @@ def solved_curve(
     kind: Literal["kaplan-meier", "wilson"] = "kaplan-meier",
     confidence: float = 0.95,
 ) -> SolvedCurve:
-    """Return what share of a method's runs was solved within how many evaluations.
+    """Compute the share of a method's runs that are solved within a number of evaluations.
 
-    A solution after the budget counts as none within it. The kinds differ in runs that stopped unsolved before the
-    budget, because they were interrupted or had a smaller budget of their own:
+    A solution after the budget counts as unsolved. The kinds differ in how they treat runs that stopped unsolved before
+    the budget, because they were interrupted or had a smaller budget of their own:
 
-    - `kaplan-meier` lets them count for as long as they went on. After the last run has stopped nothing is known, and
-      the curve stays as it is. Its interval is the log-log one. That is not defined where the share is 0 or 1; there
-      it is Wilson's, of as many runs as the estimate is worth: those still going on, divided by the share that was
-      left when they did. Without runs that stopped early that is all of them.
-    - `wilson` counts them as unsolved: its share is of all runs, and too low if they would have been solved.
+    - `kaplan-meier` counts them until they stopped. After the last run has stopped, the curve stays constant. Its
+      interval is the log-log interval, which is undefined where the share is 0 or 1. There, Wilson's interval is used,
+      with the effective number of runs: those still active, divided by the share that was unsolved at that point.
+      Without runs that stopped early this is the number of runs.
+    - `wilson` counts them as unsolved. Its share refers to all runs, and is too low if they would have been solved.
+
+    Args:
+        method: The runs.
+        budget: The last point of the curve, in evaluations.
+        kind: The estimate.
+        confidence: Level of the interval.
     """
     if not method.outcomes:
-        raise TfsmError(f"{method.name}: no run has ended, so there is nothing to tell of it")
+        raise TfsmError(f"{method.name}: no run has ended")
     times = np.array([min(outcome.evaluations, budget) for outcome in method.outcomes], np.int64)
     solved = np.array([outcome.solved and outcome.evaluations <= budget for outcome in method.outcomes], np.bool_)
     if kind == "wilson":
@@ -202,7 +218,7 @@ def _wilson_curve(times: Integers, solved: Booleans, budget: int, confidence: fl
 def _kaplan_meier_curve(times: Integers, solved: Booleans, budget: int, confidence: float) -> SolvedCurve:
     estimate = stats.ecdf(stats.CensoredData.right_censored(times, ~solved)).cdf
     with warnings.catch_warnings():
-        # Where the interval is not defined another one is put below; the user need not hear of it.
+        # Where this interval is undefined, another one replaces it below; the warning is no news to the user.
         warnings.filterwarnings("ignore", "The confidence interval is undefined", RuntimeWarning)
         interval = estimate.confidence_interval(confidence, method="log-log")
     evaluations = np.unique(np.array([0, *times, budget], np.int64))
@@ -212,43 +228,43 @@ def _kaplan_meier_curve(times: Integers, solved: Booleans, budget: int, confiden
     )
     last = int(np.count_nonzero(times == times.max()))
     for i in np.flatnonzero(share == 0):
-        going_on = max(int(np.count_nonzero(times > evaluations[i])), last)
-        low[i], high[i] = wilson_interval(0, going_on, confidence)
+        active = max(int(np.count_nonzero(times > evaluations[i])), last)
+        low[i], high[i] = wilson_interval(0, active, confidence)
     if share[-1] == 1:
-        left = 1 - share[share < 1].max(initial=0.0)
-        worth = int(last / left + 1e-6)  # without runs that stopped early a whole number, but for rounding
-        low[share == 1], high[share == 1] = wilson_interval(worth, worth, confidence)
+        unsolved = 1 - share[share < 1].max(initial=0.0)
+        effective = int(last / unsolved + 1e-6)  # an integer up to rounding if no run stopped early
+        low[share == 1], high[share == 1] = wilson_interval(effective, effective, confidence)
     return SolvedCurve(evaluations, share, low, high)
 
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """What a table says of a method."""
+    """A method's runs in a few numbers."""
 
     name: str
     runs: int
     solved: int
     share: float
     share_interval: tuple[float, float]
-    """Wilson's."""
+    """Wilson's interval."""
     median_evaluations: float | None
-    """Of all runs, an unsolved one later than every solution; nothing if less than half were solved.
+    """Over all runs, with unsolved runs later than every solution; None if fewer than half were solved.
 
-    Where exactly half were solved it is the last of those solutions: by then half of the runs were solved.
+    If exactly half were solved, it is the last of those solutions: by then half of the runs were solved.
     """
     median_interval: tuple[float | None, float | None]
-    """From order statistics; an end is nothing where there are too few runs for it, or too few that were solved."""
+    """From order statistics; an end is None if too few runs, or too few solved ones, determine it."""
     mean_solved: float | None
-    """Mean evaluations of the solved runs alone, nothing without any; flatters a method that seldom solves."""
+    """Mean evaluations of the solved runs, None if there are none; flatters a method that seldom solves."""
     median_solved: float | None
     median_best_fitness: float | None
-    """Of the runs whose best fitness is finite."""
+    """Over the runs whose best fitness is finite."""
 
 
 def summarize(method: Method, *, confidence: float = 0.95) -> MethodSummary:
-    """Return a method's runs in a few numbers."""
+    """Summarize a method's runs."""
     if not method.outcomes:
-        raise TfsmError(f"{method.name}: no run has ended, so there is nothing to tell of it")
+        raise TfsmError(f"{method.name}: no run has ended")
     solutions = sorted(float(outcome.evaluations) for outcome in method.outcomes if outcome.solved)
     fitness = [outcome.best_fitness for outcome in method.outcomes if outcome.best_fitness is not None]
     runs, solved = len(method.outcomes), len(solutions)

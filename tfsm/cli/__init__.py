@@ -1,3 +1,3 @@
-"""The command line: one file a command; it parses and prints, and nothing else."""
+"""The command line: parses arguments and prints results, and nothing else."""
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""`tfsm config`: the settings in force, and where each comes from."""
+"""`tfsm config`: the settings in effect and their sources."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tfsm.cli.common import DisablePlugin, complete_parts, context, out, print_json
+from tfsm.cli.common import get_plugins, make_console, print_json
+from tfsm.cli.options import SharedOptions, complete_parts, shared_options
 from tfsm.errors import TfsmError
 
 if TYPE_CHECKING:
@@ -18,102 +19,91 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer(
-    help="Show the settings in force, and where each comes from.", no_args_is_help=True, rich_markup_mode=None
+    help="Show the settings in effect and where each comes from.", no_args_is_help=True, rich_markup_mode=None
 )
-
-Config: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help="Read this file instead of the nearest tfsm.toml upwards."),
-]
-
-
-@app.callback()
-def config() -> None:
-    """Show the settings in force, and where each comes from."""
 
 
 @app.command()
+@shared_options("config", "set_", "json", "disable_plugin")
 def show(
     ctx: typer.Context,
     domain: Annotated[
         str | None,
         typer.Argument(
             metavar="DOMAIN",
-            help="Show what a run in this domain would use; without it, what holds for all domains.",
+            help="Show the settings of a run in this domain; without it, those common to all domains",
             autocompletion=complete_parts("domain"),
         ),
     ] = None,
     mutation: Annotated[
         str | None,
         typer.Option(
-            "--mutation",
             metavar="NAME",
-            help="The run's mutation operator.  [default: control]",
+            help="Mutation operator of the run  [default: control]",
             autocompletion=complete_parts("mutation"),
         ),
     ] = None,
-    config: Config = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set an option; may be repeated.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    disable_plugin: DisablePlugin = None,
+    *,
+    options: SharedOptions,
 ) -> None:
     """Show settings and where each comes from."""
     from tfsm.settings import config_paths, resolve, resolve_general
 
-    plugins = context(ctx, disable_plugin).plugins()
-    paths = config_paths(config)
+    plugins = get_plugins(ctx, options.disable_plugin)
+    paths = config_paths(options.config)
     if domain is not None:
-        resolved = resolve(plugins, domain=domain, mutation=mutation or "control", sets=set_ or (), config=config)
+        sets, config = options.set_ or (), options.config
+        resolved = resolve(plugins, domain=domain, mutation=mutation or "control", sets=sets, config=config)
         if mutation is None:
             resolved = replace(resolved, sources={**resolved.sources, "mutation": "default of this command"})
-        _show_run(resolved, paths, json)
-    elif mutation or set_:
-        raise TfsmError("--mutation and --set are about a run: give its DOMAIN, too")
+        _print_run(resolved, paths, options.json)
+    elif mutation or options.set_:
+        raise TfsmError("--mutation and --set apply to a run: name its DOMAIN as well")
     else:
-        _show_general(resolve_general(plugins, config=config), paths, json)
+        _print_general(resolve_general(plugins, config=options.config), paths, options.json)
 
 
 @app.command()
-def path(config: Config = None) -> None:
-    """Print the files that are read, one a line; a later one wins over an earlier."""
+@shared_options("config")
+def path(*, options: SharedOptions) -> None:
+    """Print the settings files in use, one per line; later files override earlier ones."""
     from tfsm.settings import config_paths
 
-    for file in config_paths(config):
+    for file in config_paths(options.config):
         print(file)
 
 
-def _show_run(resolved: ResolvedSettings, paths: Iterable[Path], json: bool) -> None:
+def _print_run(resolved: ResolvedSettings, paths: Iterable[Path], json: bool) -> None:
     settings = resolved.settings.as_dict()
     if json:
         print_json({"files": paths, "settings": settings, "sources": resolved.sources})
     else:
-        # As --set would have them: mutation_options.floor is set with mutation.floor.
-        _print_table((_spelt(key), value, resolved.sources[key]) for key, value in _flat(settings))
+        # The keys that --set takes: mutation_options.floor is set with mutation.floor.
+        _print_table((_set_key(key), value, resolved.sources[key]) for key, value in _flatten(settings))
 
 
-def _show_general(general: GeneralSettings, paths: Iterable[Path], json: bool) -> None:
+def _print_general(general: GeneralSettings, paths: Iterable[Path], json: bool) -> None:
     settings = {**general.run, "engine": general.engine}
     if json:
         print_json({"files": paths, "settings": settings, "sources": general.sources})
         return
-    out().print("Files, of which a later one wins over an earlier:")
+    console = make_console()
+    console.print("Settings files; later files override earlier ones:")
     for file in paths:
-        out().print(f"  {file}", soft_wrap=True)
-    out().print()
-    _print_table((key, value, general.sources[key]) for key, value in _flat(settings))
+        console.print(f"  {file}", soft_wrap=True)
+    console.print()
+    _print_table((key, value, general.sources[key]) for key, value in _flatten(settings))
 
 
-def _spelt(key: str) -> str:
+def _set_key(key: str) -> str:
     return key.removeprefix("observer_options.").replace("_options.", ".")
 
 
-def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+def _flatten(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
     for key, value in settings.items():
-        # What an option's own value may be is its author's business: only our tables are taken apart.
+        # Only tfsm's own tables are flatten_settings: an option's value may itself be a table.
         if isinstance(value, dict) and prefix in ("", "observer_options."):
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 
@@ -126,12 +116,12 @@ def _print_table(rows: Iterable[tuple[str, object, str]]) -> None:
     table.add_column("VALUE", overflow="fold")
     table.add_column("FROM", overflow="fold")
     for key, value, source in rows:
-        table.add_row(key, _shown(value), source)
-    out().print(table)
+        table.add_row(key, _format_value(value), source)
+    make_console().print(table)
 
 
-def _shown(value: object) -> str:
-    """Spell a value as `--set` takes it."""
+def _format_value(value: object) -> str:
+    """Return a value in the form that `--set` takes."""
     if value is None or isinstance(value, bool):
         return "none" if value is None else str(value).lower()
-    return ",".join(map(_shown, value)) or "[]" if isinstance(value, list | tuple) else str(value)
+    return ",".join(map(_format_value, value)) or "[]" if isinstance(value, list | tuple) else str(value)

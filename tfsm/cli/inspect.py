@@ -1,4 +1,4 @@
-"""Doctor, runs."""
+"""`tfsm doctor` and `tfsm runs`: look at a planned run, and at finished ones."""
 
 from __future__ import annotations
 
@@ -9,76 +9,61 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tfsm.cli.common import (
-    DisablePlugin,
-    Json,
-    Layers,
-    ModelName,
-    Population,
-    Sets,
-    Trust,
-    complete_parts,
-    context,
-    out,
-    print_json,
-    say,
-)
-from tfsm.cli.config import Config
+from tfsm.cli.common import get_plugins, make_console, print_json, print_message
+from tfsm.cli.options import EXPERIMENT, SEARCH, MutationName, SharedOptions, complete_parts, shared_options
 from tfsm.errors import TfsmError
+from tfsm.utils.tf_startup import import_tensorflow
 
 if TYPE_CHECKING:
     from tfsm.plugins import Plugins
     from tfsm.runs.doctor import LayerDiagnosis, ModelDiagnosis, RunDiagnosis
+    from tfsm.settings import Settings
 
 
+@shared_options("population", "model", "layers", "trust_model", "set_", "config", "json", "disable_plugin")
 def doctor(
     ctx: typer.Context,
     domain: Annotated[
         str | None,
         typer.Argument(
-            help="The domain of the run; may be left out where there is a --model.",
+            metavar="DOMAIN",
+            help="Domain of the run; optional with --model",
             autocompletion=complete_parts("domain"),
             show_default=False,
+            rich_help_panel=EXPERIMENT,
         ),
     ] = None,
-    mutation: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The mutation operator.", autocompletion=complete_parts("mutation")),
+    mutation: MutationName = None,
+    runs: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of independent runs", rich_help_panel=SEARCH)
     ] = None,
-    runs: Annotated[int | None, typer.Option(metavar="N", help="Independent runs.")] = None,
-    population: Population = None,
-    model: ModelName = None,
-    layers: Layers = None,
-    trust_model: Trust = False,
-    set_: Sets = None,
-    config: Config = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    disable_plugin: DisablePlugin = None,
+    *,
+    options: SharedOptions,
 ) -> None:
-    """Show how a run would be compiled, or how a model's layers run, and what falls back to a slow path, and why."""
+    """Show how a run or a model is executed, and what is slow.
+
+    Shows how a run would be compiled, or how a model's layers run, and what falls back to a slow path and why.
+    """
+    result: ModelDiagnosis | RunDiagnosis
     if domain is None:
-        if model is None:
-            raise TfsmError("name the domain of a run, or a model with --model")
-        if any(given is not None for given in (mutation, runs, population, set_, config)):
-            raise TfsmError("a model alone has no run: leave the other settings out, or name a domain")
-        _print(_anatomy(model, layers, trust_model), json)
-        return
-    if mutation is None:
-        raise TfsmError("a run needs an operator: give --mutation; `tfsm mutations` lists them")
-    overrides = {
-        "runs": runs,
-        "population": population,
-        "model": model,
-        "mutated_layers": layers,
-        "trust_model": trust_model or None,
-    }
-    plugins = context(ctx, disable_plugin).plugins()
-    _print(_diagnosis(plugins, domain, mutation, overrides, set_ or (), config), json)
+        if options.model is None:
+            raise TfsmError("name the DOMAIN of a run, or a model with --model")
+        if any(value is not None for value in (mutation, runs, options.population, options.set_, options.config)):
+            raise TfsmError("a model alone has no run: leave out the other settings, or name a DOMAIN")
+        result = _inspect_model(options.model, options.layers, options.trust_model)
+    elif mutation is None:
+        raise TfsmError("a run needs an operator: give --mutation; see `tfsm mutations`")
+    else:
+        plugins = get_plugins(ctx, options.disable_plugin)
+        result = _inspect_run(plugins, options.resolve(plugins, domain, mutation, runs=runs).settings)
+    if options.json:
+        print_json(result)
+    else:
+        _print_diagnosis(result)
 
 
-def _anatomy(model: str, layers: str | None, trust: bool) -> ModelDiagnosis:
+def _inspect_model(model: str, layers: str | None, trust: bool) -> ModelDiagnosis:
     from tfsm.models.names import check_model_name, parse_patterns
-    from tfsm.utils.tf_startup import import_tensorflow
 
     check_model_name(model, trust=trust)
     parse_patterns(layers or ())
@@ -90,48 +75,37 @@ def _anatomy(model: str, layers: str | None, trust: bool) -> ModelDiagnosis:
     return diagnose_model(build_network(load_or_build_model(model, trust=trust), layers or ()))
 
 
-def _diagnosis(
-    plugins: Plugins, domain: str, mutation: str, overrides: dict[str, Any], sets: Sequence[str], config: Path | None
-) -> RunDiagnosis:
-    from tfsm.cli.common import import_for
-    from tfsm.settings import resolve
-    from tfsm.utils.tf_startup import import_tensorflow
-
-    import_for(plugins.domains[domain], plugins.mutations[mutation])
-    resolved = resolve(plugins, domain=domain, mutation=mutation, overrides=overrides, sets=sets, config=config)
+def _inspect_run(plugins: Plugins, settings: Settings) -> RunDiagnosis:
     import_tensorflow()
     from tfsm.runs.build import build_engine
     from tfsm.runs.doctor import diagnose_run
 
-    return diagnose_run(build_engine(plugins, resolved.settings))
+    return diagnose_run(build_engine(plugins, settings))
 
 
-def _print(found: ModelDiagnosis | RunDiagnosis, json: bool) -> None:
-    if json:
-        print_json(found)
-        return
+def _print_diagnosis(result: ModelDiagnosis | RunDiagnosis) -> None:
     from rich.table import Table
 
-    console = out()
+    console = make_console()
     facts = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in found.facts():
+    for name, value in result.facts():
         facts.add_row(name, value)
     console.print(facts)
     console.print()
-    console.print(_table(found.layers))
+    console.print(_layer_table(result.layers))
     console.print()
-    for line in (*found.notes(), *(found.slow or ("nothing falls back to a slow path",))):
-        console.print(f"slow: {line}" if line in found.slow else line, soft_wrap=True)
+    for line in (*result.notes(), *(result.slow or ("nothing falls back to a slow path",))):
+        console.print(f"slow: {line}" if line in result.slow else line, soft_wrap=True)
 
 
-def _table(layers: Sequence[LayerDiagnosis]) -> Any:
+def _layer_table(layers: Sequence[LayerDiagnosis]) -> Any:
     from rich.table import Table
 
     from tfsm.report.formatting import replace_unprintable
 
     table = Table("layer", "class", box=None, pad_edge=False)
     table.add_column("mutated weights", justify="right")
-    for title in ("runs", "gradients of single experiences"):
+    for title in ("runs", "per-experience gradients"):
         table.add_column(title)
     for layer in layers:
         weights = f"{layer.weights:,}" if layer.weights else "-"
@@ -139,30 +113,32 @@ def _table(layers: Sequence[LayerDiagnosis]) -> Any:
     return table
 
 
-app = typer.Typer(no_args_is_help=True, help="List, show and remove what was run.", rich_markup_mode=None)
-
-Top = Annotated[Path, typer.Argument(metavar="[DIR]", help="Where to look, folders below included.")]
-RUNS = Path("runs")
+app = typer.Typer(no_args_is_help=True, help="List, show and remove run directories.", rich_markup_mode=None)
 
 
 @app.command("list")
+@shared_options("json")
 def list_(
-    top: Top = RUNS,
-    domain: Annotated[str | None, typer.Option(metavar="NAME", help="Of this domain; * stands for anything.")] = None,
-    mutation: Annotated[str | None, typer.Option(metavar="NAME", help="With this operator among its methods.")] = None,
+    top: Annotated[Path, typer.Argument(metavar="DIR", help="Directory to search, including subdirectories")] = Path(
+        "runs"
+    ),
+    domain: Annotated[str | None, typer.Option(metavar="NAME", help="Only this domain; * matches anything")] = None,
+    mutation: Annotated[str | None, typer.Option(metavar="NAME", help="Only with this operator")] = None,
     status: Annotated[
-        str | None, typer.Option(metavar="WORD", help="finished, interrupted, failed, killed, running or damaged.")
+        str | None,
+        typer.Option(metavar="STATUS", help="Only finished, interrupted, failed, killed, running or damaged ones"),
     ] = None,
-    kind: Annotated[str | None, typer.Option(metavar="WORD", help="run, compare or sweep.")] = None,
+    kind: Annotated[str | None, typer.Option(metavar="KIND", help="Only run, compare or sweep")] = None,
     solved: Annotated[
-        bool | None, typer.Option("--solved/--unsolved", help="With a solved run, or without any.")
+        bool | None, typer.Option("--solved/--unsolved", help="Only with at least one solved run, or with none")
     ] = None,
-    json: Json = False,
+    *,
+    options: SharedOptions,
 ) -> None:
-    """List run directories and studies, the newest first."""
+    """List run directories and studies, newest first."""
     from tfsm.runs.inventory import list_directories
 
-    found = [
+    items = [
         item
         for item in list_directories(top)
         if (domain is None or fnmatchcase(item.domain, domain))
@@ -171,18 +147,18 @@ def list_(
         and (kind is None or item.kind == kind)
         and (solved is None or (item.solved > 0) == solved)
     ]
-    if json:
-        print_json(found)
+    if options.json:
+        print_json(items)
         return
-    if not found:
-        say(f"{top}: nothing there that fits")
+    if not items:
+        print_message(f"{top}: no matching runs")
         return
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
     for column in ("directory", "kind", "domain", "methods", "status", "solved", "evaluations", "size", "started"):
         table.add_column(column, justify="right" if column in ("solved", "evaluations", "size") else "left")
-    for item in found:
+    for item in items:
         table.add_row(
             str(item.directory),
             item.kind,
@@ -191,41 +167,41 @@ def list_(
             item.status,
             f"{item.solved}/{item.runs}",
             f"{item.evaluations:,}",
-            _bytes(item.size),
+            _format_size(item.size),
             item.started.replace("T", " ").removesuffix("+00:00"),
         )
-    out().print(table)
+    make_console().print(table)
 
 
 @app.command()
+@shared_options("json")
 def show(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A run directory, or that of a study.")],
-    json: Json = False,
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Run directory or study")],
+    *,
+    options: SharedOptions,
 ) -> None:
-    """Show what a run directory or study tells of itself."""
+    """Show the record of a run directory or study."""
     from tfsm.analysis.results import load_studies
     from tfsm.runs.inventory import is_run_or_study, summarize_directory
     from tfsm.runs.records import RECORD, STUDY, read_valid_record, read_valid_study
 
     if not is_run_or_study(directory):
         raise TfsmError(f"{directory}: neither a run directory nor a study")
-    told = summarize_directory(directory)
-    if told.problem:
-        raise TfsmError(told.problem)
+    item = summarize_directory(directory)
+    if item.problem:
+        raise TfsmError(item.problem)
     record = read_valid_study(directory) if (directory / STUDY).is_file() else read_valid_record(directory)
-    if json:
+    if options.json:
         print_json(record | {"directory": directory})
         return
     from rich.table import Table
 
-    console = out()
-    words = (
-        f"{told.kind} of {told.domain}, {told.status}, {told.solved} of {told.runs} runs solved, {_bytes(told.size)}"
-    )
-    console.print(words)
-    console.print(f"started {told.started}, ended {record.get('ended')}")
-    if told.kind == "run" and told.status in ("interrupted", "failed", "killed"):
-        console.print(f"go on with: tfsm run --resume {directory}", soft_wrap=True)
+    console = make_console()
+    solved = f"{item.solved} of {item.runs} runs solved"
+    console.print(f"{item.kind} of {item.domain}, {item.status}, {solved}, {_format_size(item.size)}")
+    console.print(f"started {item.started}, ended {record.get('ended')}")
+    if item.kind == "run" and item.status in ("interrupted", "failed", "killed"):
+        console.print(f"resume with: tfsm run --resume {directory}", soft_wrap=True)
     for command in record.get("commands", [record.get("command")]):
         console.print(f"$ {' '.join(command)}" if command else "", soft_wrap=True)
     table = Table(box=None, pad_edge=False)
@@ -233,9 +209,9 @@ def show(
         table.add_column(column, justify="left" if column == "method" else "right")
     for study in load_studies([directory], strict=False):
         for method in study.methods:
-            for o in method.outcomes:
-                fitness = "-" if o.best_fitness is None else f"{o.best_fitness:.4f}"
-                table.add_row(method.name, str(o.run), "yes" if o.solved else "no", f"{o.evaluations:,}", fitness)
+            for run in method.outcomes:
+                fitness = "-" if run.best_fitness is None else f"{run.best_fitness:.4f}"
+                table.add_row(method.name, str(run.run), "yes" if run.solved else "no", f"{run.evaluations:,}", fitness)
     console.print()
     console.print(table)
     if (directory / RECORD).is_file():
@@ -246,28 +222,31 @@ def show(
 
 @app.command()
 def rm(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run directories or studies.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Also what is running, or holds files of yours.")] = False,
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run directories or studies")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also remove running ones and those with unknown files")
+    ] = False,
 ) -> None:
     """Remove run directories and studies, and nothing else."""
     from tfsm.runs.inventory import is_run_or_study, remove, summarize_directory
 
-    strange = [directory for directory in directories if not is_run_or_study(directory)]
-    if strange:
-        which = ", ".join(map(str, strange))
+    unknown = [directory for directory in directories if not is_run_or_study(directory)]
+    if unknown:
+        which = ", ".join(map(str, unknown))
         raise TfsmError(f"{which}: neither a run directory nor a study; nothing was removed")
     for directory in directories:
-        told = summarize_directory(directory)
-        words = f"{directory}: {told.kind} of {told.domain}, {told.solved} of {told.runs} solved, {_bytes(told.size)}"
-        if not yes and not typer.confirm(f"remove {words}?", err=True):
-            say("kept")
+        item = summarize_directory(directory)
+        solved = f"{item.solved} of {item.runs} solved"
+        description = f"{directory}: {item.kind} of {item.domain}, {solved}, {_format_size(item.size)}"
+        if not yes and not typer.confirm(f"remove {description}?", err=True):
+            print_message("kept")
             continue
         remove(directory, force=force)
-        say(f"removed {words}")
+        print_message(f"removed {description}")
 
 
-def _bytes(count: int) -> str:
+def _format_size(count: int) -> str:
     size = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000 or unit == "GB":

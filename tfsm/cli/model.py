@@ -1,4 +1,4 @@
-"""Mutate, sensitivity."""
+"""`tfsm mutate` and `tfsm sensitivity`: the operators on a model of your own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from tfsm.cli.common import Layers, Trust, complete_parts, context, import_for, out, print_json, say
-from tfsm.cli.common import out as stdout
+from tfsm.cli.common import get_plugins, import_tensorflow_for, make_console, print_json, print_message
+from tfsm.cli.options import SharedOptions, complete_parts, shared_options
 from tfsm.errors import TfsmError
 from tfsm.utils.atomic import atomic_write
+from tfsm.utils.tf_startup import import_tensorflow
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,97 +24,105 @@ if TYPE_CHECKING:
     from tfsm.plugins.registry import Entry
 
 
-Model: TypeAlias = Annotated[
+MAX_CHILDREN: Final = 100_000
+"""Children per command: files in one folder."""
+
+ModelArgument: TypeAlias = Annotated[
     str,
-    typer.Argument(metavar="MODEL", help="The model: a .keras file, or package.module:function that builds one."),
+    typer.Argument(metavar="MODEL", help="Model: a .keras file, or package.module:function that builds one"),
 ]
-Experience: TypeAlias = Annotated[
+ExperienceFile: TypeAlias = Annotated[
     Path,
     typer.Option(
         metavar="FILE",
-        help="Inputs that the model saw: a .npy file of [N, ...], or a .npz file with one array for each input.",
+        help="Inputs that the model has seen: a .npy file of shape [N, ...], or a .npz file with one array per input",
     ),
 ]
-Mutation: TypeAlias = Annotated[
+DefaultMutation: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="The operator; `tfsm mutations` lists them.",
+        help="Mutation operator; see `tfsm mutations`",
         autocompletion=complete_parts("mutation"),
     ),
 ]
 
 
-def opened(model: str, experience: Path, *, trust: bool) -> tuple[keras.Model, Any]:
-    """Return the model and the experience; what is wrong with the files is told before TensorFlow has started."""
-    from tfsm.models.inputs import read_experience
-    from tfsm.models.names import check_model_name
-
-    check_model_name(model, trust=trust)
-    inputs = read_experience(experience)
-    from tfsm.utils.tf_startup import import_tensorflow
-
-    import_tensorflow()
-    from tfsm.models.loading import load_or_build_model
-
-    return load_or_build_model(model, trust=trust), inputs
-
-
-MOST: Final = 100_000
-"""Children of one command: files in one folder."""
-
-
+@shared_options("layers", "trust_model", "json")
 def mutate(
     ctx: typer.Context,
-    model: Model,
-    experience: Experience,
+    model: ModelArgument,
+    experience: ExperienceFile,
     out: Annotated[
-        Path, typer.Option(metavar="CHILD.keras", help="Where to; several children become CHILD-0.keras and so on.")
+        Path,
+        typer.Option(metavar="CHILD.keras", help="Output file; several children become CHILD-0.keras and so on"),
     ],
-    mutation: Mutation = "sm-g-sum",
+    mutation: DefaultMutation = "sm-g-sum",
     intensity: Annotated[
-        float, typer.Option(metavar="S", help="Standard deviation of the noise; for sm-r the wanted divergence.")
+        float, typer.Option(metavar="S", help="Standard deviation of the noise; for sm-r, the divergence")
     ] = 0.01,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The first child's; the next has the next.")] = 0,
-    count: Annotated[int, typer.Option(metavar="N", min=1, max=MOST, help="How many children.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed of the first child, then counting up")] = 0,
+    count: Annotated[int, typer.Option(metavar="N", min=1, max=MAX_CHILDREN, help="Number of children")] = 1,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the operator.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the operator; may be repeated"),
     ] = None,
-    layers: Layers = None,
-    trust_model: Trust = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    *,
+    options: SharedOptions,
 ) -> None:
-    """Make mutated copies of a model, and tell how far their outputs are from its own."""
+    """Make mutated copies of a model and show their divergence."""
     from tfsm.models.names import parse_patterns
 
-    entry = context(ctx).plugins().mutations[mutation]
-    import_for(entry)
-    options = _options(entry.with_options(), set_ or ())
+    layers = options.layers
+    entry = get_plugins(ctx).mutations[mutation]
+    import_tensorflow_for(entry)
+    operator_options = _parse_options(entry.with_options(), set_ or ())
     parse_patterns(layers or ())
-    files = child_files(out, count)
-    parent, inputs = opened(model, experience, trust=trust_model)
+    files = _child_files(out, count)
+    parent, inputs = _load_model_and_experience(model, experience, trust=options.trust_model)
     from tfsm import api
 
     children = []
     for number, file in enumerate(files):
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", UserWarning)
-            child = api.mutate(parent, inputs, mutation, intensity, seed + number, layers=layers, **options)
+            child = api.mutate(parent, inputs, mutation, intensity, seed + number, layers=layers, **operator_options)
         for warning in warned:
-            say(f"warning: {file}: {warning.message}")
-        moved = api.divergence(parent, child, inputs)
-        if not isfinite(moved):
-            say(f"warning: {file}: the child's outputs are not finite: give a smaller --intensity")
-        save_child(child, file)
-        children.append({"file": str(file), "seed": seed + number, "divergence": moved})
-    if json:
-        settings = {"model": model, "mutation": mutation, "intensity": intensity, "layers": layers, "options": options}
-        print_json(settings | {"children": children})
+            print_message(f"warning: {file}: {warning.message}")
+        divergence = api.divergence(parent, child, inputs)
+        if not isfinite(divergence):
+            print_message(f"warning: {file}: the child's outputs are not finite; try a smaller --intensity")
+        _save_child(child, file)
+        children.append({"file": str(file), "seed": seed + number, "divergence": divergence})
+    if options.json:
+        print_json(
+            {
+                "model": model,
+                "mutation": mutation,
+                "intensity": intensity,
+                "layers": layers,
+                "options": operator_options,
+                "children": children,
+            }
+        )
     else:
-        _show(children)
+        _print_children(children)
 
 
-def _options(entry: Entry, sets: Sequence[str]) -> dict[str, Any]:
+def _load_model_and_experience(model: str, experience: Path, *, trust: bool) -> tuple[keras.Model, Any]:
+    """Load the model and the experience; a mistake in the files is reported before TensorFlow starts."""
+    from tfsm.models.inputs import read_experience
+    from tfsm.models.names import check_model_name
+
+    check_model_name(model, trust=trust)
+    inputs = read_experience(experience)
+    import_tensorflow()
+    from tfsm.models.loading import load_or_build_model
+
+    return load_or_build_model(model, trust=trust), inputs
+
+
+def _parse_options(entry: Entry, sets: Sequence[str]) -> dict[str, Any]:
     from tfsm.plugins.options import validate
     from tfsm.settings.sources import parse_assignments
 
@@ -123,30 +132,34 @@ def _options(entry: Entry, sets: Sequence[str]) -> dict[str, Any]:
     return validate(entry.options, given, where=f"--set: mutation {entry.name!r}:")
 
 
-def _show(children: list[dict[str, Any]]) -> None:
+def _print_children(children: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     table = Table("child", "seed", box=None, pad_edge=False)
     table.add_column("divergence", justify="right")
     for child in children:
         table.add_row(child["file"], str(child["seed"]), f"{child['divergence']:.4g}")
-    stdout().print(table)
+    make_console().print(table)
 
 
+@shared_options("trust_model", "json")
 def sensitivity(
     ctx: typer.Context,
-    model: Model,
-    experience: Experience,
-    mutation: Mutation = "sm-g-sum",
-    by_layer: Annotated[bool, typer.Option("--by-layer", help="One row and one histogram for each layer.")] = False,
+    model: ModelArgument,
+    experience: ExperienceFile,
+    mutation: DefaultMutation = "sm-g-sum",
+    by_layer: Annotated[bool, typer.Option("--by-layer", help="One row and one histogram per layer")] = False,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save a histogram as .png or .svg; needs the extra `plot`.")
+        Path | None, typer.Option(metavar="FILE", help="Save a histogram as .png or .svg; needs the extra `plot`")
     ] = None,
-    trust_model: Trust = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    *,
+    options: SharedOptions,
 ) -> None:
-    """Tell how sensitive a model's outputs are to its weights, before any guard of the operators."""
-    context(ctx).plugins().mutations[mutation]
+    """Show how sensitive a model's outputs are to its weights.
+
+    Shows the raw sensitivities, before an operator applies its floor or other limits.
+    """
+    get_plugins(ctx).mutations[mutation]  # an unknown name raises an error that suggests another
     if plot is not None:
         from tfsm.utils.optional import optional
 
@@ -154,7 +167,7 @@ def sensitivity(
         from tfsm.report.plots import check_plot_path
 
         check_plot_path(plot)
-    parent, inputs = opened(model, experience, trust=trust_model)
+    parent, inputs = _load_model_and_experience(model, experience, trust=options.trust_model)
     from tfsm import api
     from tfsm.analysis.robustness import FLOOR, summarize_sensitivity
     from tfsm.models.genome import find_sections
@@ -162,19 +175,19 @@ def sensitivity(
     values = api.sensitivity(parent, inputs, mutation)
     layers = {section.name: section.of(values) for section in find_sections(parent)}
     overall = summarize_sensitivity("all layers", values)
-    rows = [summarize_sensitivity(name, own) for name, own in layers.items()]
+    rows = [summarize_sensitivity(name, of_layer) for name, of_layer in layers.items()]
     if plot is not None:
         from tfsm.report.plots import save_sensitivity
 
         save_sensitivity(plot, mutation, layers if by_layer else {overall.name: values}, FLOOR)
-        say(f"wrote {plot}")
-    if json:
+        print_message(f"wrote {plot}")
+    if options.json:
         print_json({"model": model, "mutation": mutation, "whole": overall, "layers": rows})
     else:
-        _show_sensitivity([*rows, overall] if by_layer else [overall])
+        _print_sensitivity([*rows, overall] if by_layer else [overall])
 
 
-def _show_sensitivity(rows: Sequence[SensitivitySummary]) -> None:
+def _print_sensitivity(rows: Sequence[SensitivitySummary]) -> None:
     from rich.table import Table
 
     from tfsm.analysis.robustness import FLOOR
@@ -191,33 +204,28 @@ def _show_sensitivity(rows: Sequence[SensitivitySummary]) -> None:
             format_percent(row.zero),
             format_percent(row.floored),
         )
-    out().print(table)
+    make_console().print(table)
 
 
-def child_files(out: Path, count: int) -> list[Path]:
-    """Return where children go: one to the file itself, several to files with numbers; an error if one is there.
-
-    Args:
-        out: a `.keras` file.
-        count: how many children.
-    """
+def _child_files(out: Path, count: int) -> list[Path]:
+    """Return a file per child: `out` itself for one, numbered files for several; none of them may exist."""
     if out.suffix != ".keras":
-        raise TfsmError(f"{out}: a child is saved as a .keras file")
+        raise TfsmError(f"{out}: children are saved as .keras files")
     if not out.parent.is_dir():
         raise TfsmError(f"{out}: there is no directory {str(out.parent)!r}")
     digits = len(str(count - 1))
     files = [out] if count == 1 else [out.with_name(f"{out.stem}-{i:0{digits}d}.keras") for i in range(count)]
     for file in files:
-        # A link that leads nowhere would be replaced as well.
+        # A dangling link would be replaced as well.
         if file.exists() or file.is_symlink():
-            raise TfsmError(f"{file}: already there, and never overwritten: choose another --out")
+            raise TfsmError(f"{file} already exists and is never overwritten; choose another --out")
     return files
 
 
-def save_child(child: Any, file: Path) -> None:
-    """Save a Keras model, so that nobody sees half of it."""
+def _save_child(child: keras.Model, file: Path) -> None:
+    """Save a Keras model atomically."""
     try:
-        with atomic_write(file) as draft:
-            child.save(draft)
+        with atomic_write(file) as temporary:
+            child.save(temporary)
     except OSError as error:
         raise TfsmError(f"{file}: cannot be written: {error.strerror or error}") from None

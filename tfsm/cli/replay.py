@@ -1,79 +1,98 @@
-"""`tfsm replay`: look at what a run's champion does."""
+"""`tfsm replay`: watch the champion of a run."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from tfsm.cli.common import DisablePlugin, Trust, complete_parts, context, out, print_json
-from tfsm.cli.config import Config
+from tfsm.cli.common import get_plugins, make_console, print_json, print_message
+from tfsm.cli.options import OUTPUT, SharedOptions, complete_parts, shared_options, split_names
 from tfsm.errors import TfsmError
+from tfsm.utils.tf_startup import import_tensorflow
 
 if TYPE_CHECKING:
     import numpy as np
 
     from tfsm.render.replay import ChampionReplay
 
+SUBJECT: Final = "What to show"
+MUTANTS: Final = "Mutants"
+"""Panels of the help."""
 
+
+@shared_options("config", "trust_model", "json", "disable_plugin")
 def replay(
     ctx: typer.Context,
-    directory: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A run directory, as `tfsm run` made it.")],
-    run: Annotated[int | None, typer.Option(metavar="N", help="Which run.  [default: the best one]")] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a .gif or .mp4 animation, or a .png of the whole, and open no window."
-        ),
+    directory: Annotated[
+        Path, typer.Argument(metavar="RUN_DIR", help="Run directory of `tfsm run`", rich_help_panel=SUBJECT)
+    ],
+    run: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Number of the run  [default: the best one]", rich_help_panel=SUBJECT),
     ] = None,
-    mutants: Annotated[int, typer.Option(metavar="N", min=0, help="Show so many mutants of the champion too.")] = 0,
+    population: Annotated[
+        bool,
+        typer.Option(
+            "--population",
+            help="Draw the behavior of the whole population over time instead of the champion",
+            rich_help_panel=SUBJECT,
+        ),
+    ] = False,
+    mutants: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Also show N mutants of the champion", rich_help_panel=MUTANTS)
+    ] = 0,
     mutation: Annotated[
         str | None,
         typer.Option(
-            metavar="NAMES",
-            help="Who makes the mutants; several, with commas between, are shown side by side.  [default: the run's]",
+            metavar="NAME,...",
+            help="Operators that make the mutants, comma-separated; shown side by side  [default: the run's]",
             autocompletion=complete_parts("mutation"),
+            rich_help_panel=MUTANTS,
         ),
     ] = None,
     intensity: Annotated[
-        float | None, typer.Option(metavar="X", help="The operators' intensity.  [default: as `tfsm run` has it]")
+        float | None,
+        typer.Option(
+            metavar="X", help="Intensity of the operators  [default: as in `tfsm run`]", rich_help_panel=MUTANTS
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="Decides the mutants.")] = 0,
-    population: Annotated[
-        bool, typer.Option("--population", help="Draw instead what the whole population did as evolution went on.")
-    ] = False,
-    trust_model: Trust = False,
-    config: Config = None,
-    json: Annotated[bool, typer.Option("--json", help="Print what was seen as JSON.")] = False,
-    disable_plugin: DisablePlugin = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="Random seed of the mutants", rich_help_panel=MUTANTS)] = 0,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a .gif or .mp4 animation, or one .png of all of it, instead of opening a window",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    *,
+    options: SharedOptions,
 ) -> None:
-    """Show what a champion does, and what its mutants do, in a window or a file."""
-    names = tuple(name.strip() for name in (mutation or "").split(",") if name.strip())
+    """Watch a champion and its mutants, in a window or a file."""
+    names = tuple(split_names(mutation))
     if (names or intensity is not None) and not mutants:
-        raise TfsmError("--mutation and --intensity are about mutants: say how many with --mutants N")
+        raise TfsmError("--mutation and --intensity apply to mutants: set their number with --mutants N")
     if population and mutants:
-        raise TfsmError("--population and --mutants show different things: give one of them")
-    plugins = context(ctx, disable_plugin).plugins()
+        raise TfsmError("--population and --mutants cannot be combined")
+    plugins = get_plugins(ctx, options.disable_plugin)
     for name in names:
-        plugins.mutations[name]  # an unknown name is cheaper to find before TensorFlow is imported
+        plugins.mutations[name]  # report an unknown name before TensorFlow is imported
     if save is not None:
         from tfsm.render.video import check_film_path
 
         check_film_path(save)
 
-    from tfsm.utils.tf_startup import import_tensorflow
-
     import_tensorflow()
-    from tfsm.render import replay as past
+    from tfsm.render.replay import draw_populations
+    from tfsm.render.replay import replay as replay_run
 
-    title = f"{directory}"
     if population:
-        _show_picture(past.draw_populations(plugins, directory, run=run), save, title)
+        _show_picture(draw_populations(plugins, directory, run=run), save, str(directory))
         return
-    found = past.replay(
+    result = replay_run(
         plugins,
         directory,
         run=run,
@@ -81,27 +100,30 @@ def replay(
         mutations=names,
         intensity=intensity,
         seed=seed,
-        config=config,
-        trust=trust_model,
+        config=options.config,
+        trust=options.trust_model,
     )
-    if json:
-        print_json(_summary(found))
-    else:
-        _print(found)
-    _show(found, save, f"{title}, run {found.run}")
+    if options.json:
+        print_json(_summarize(result))
+    elif result.mutants:
+        _print_mutants(result)
+    _show_film(result, save, f"{directory}, run {result.run}")
 
 
-def _show(found: ChampionReplay, save: Path | None, title: str) -> None:
+def _show_film(result: ChampionReplay, save: Path | None, title: str) -> None:
     if save is None:
         from tfsm.render.video import show_film
 
-        show_film(found.film, title)
+        show_film(result.film, title)
         return
+    from rich.progress import Progress
+
     from tfsm.render.video import save_film
 
-    with _Drawing() as drawing:
-        save_film(found.film, save, progress=drawing.told)
-    print(f"wrote {save}", file=sys.stderr)
+    with Progress(console=make_console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
+        task = bar.add_task("drawing", total=None)
+        save_film(result.film, save, progress=lambda done, total: bar.update(task, completed=done, total=total))
+    print_message(f"wrote {save}")
 
 
 def _show_picture(picture: np.ndarray, save: Path | None, title: str) -> None:
@@ -111,32 +133,12 @@ def _show_picture(picture: np.ndarray, save: Path | None, title: str) -> None:
         show_picture(picture, title)
         return
     save_picture(picture, save)
-    print(f"wrote {save}", file=sys.stderr)
+    print_message(f"wrote {save}")
 
 
-class _Drawing:
-    """A progress bar over frames, where somebody watches."""
-
-    def __enter__(self) -> _Drawing:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self._bar = Progress(console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
-        self._bar.start()
-        self._task = self._bar.add_task("drawing", total=None)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    @property
-    def told(self) -> Callable[[int, int], None]:
-        return lambda done, total: self._bar.update(self._task, completed=done, total=total)
-
-
-def _summary(found: ChampionReplay) -> dict[str, object]:
+def _summarize(result: ChampionReplay) -> dict[str, object]:
     return {
-        "run": found.run,
+        "run": result.run,
         "mutants": [
             {
                 "mutation": group.mutation,
@@ -146,19 +148,19 @@ def _summary(found: ChampionReplay) -> dict[str, object]:
                 "champion_fitness": group.champion_fitness,
                 "fitness": [float(fitness) for fitness in group.fitness],
             }
-            for group in found.mutants
+            for group in result.mutants
         ],
     }
 
 
-def _print(found: ChampionReplay) -> None:
-    if not found.mutants:
-        return
+def _print_mutants(result: ChampionReplay) -> None:
     import numpy as np
     from rich.table import Table
 
-    table = Table("mutation", "intensity", "mutants", "solve", "median fitness", "champion's", box=None, pad_edge=False)
-    for group in found.mutants:
+    table = Table(box=None, pad_edge=False)
+    for column in ("mutation", "intensity", "mutants", "solved", "median fitness", "champion fitness"):
+        table.add_column(column)
+    for group in result.mutants:
         table.add_row(
             group.mutation,
             f"{group.intensity:g}",
@@ -167,4 +169,4 @@ def _print(found: ChampionReplay) -> None:
             f"{np.median(group.fitness):.4g}",
             f"{group.champion_fitness:.4g}",
         )
-    out().print(table)
+    make_console().print(table)

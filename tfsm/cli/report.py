@@ -1,4 +1,4 @@
-"""Report, robustness."""
+"""`tfsm report` and `tfsm robustness`: what came of runs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from tfsm.cli.common import DisablePlugin, Json, Mutations, Quiet, Trust, context, err, out, print_json, say
-from tfsm.cli.config import Config
-from tfsm.cli.studies import mutations_of
+from tfsm.cli.common import get_plugins, make_console, print_json, print_message
+from tfsm.cli.options import OUTPUT, SharedOptions, complete_parts, parse_mutations, shared_options
+from tfsm.errors import TfsmError
 from tfsm.report.formatting import replace_unprintable
+from tfsm.utils.optional import optional
+from tfsm.utils.tf_startup import import_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from tfsm.analysis.robustness import Robustness
     from tfsm.report.findings import Band, Findings
     from tfsm.report.tables import Table
+
+SUBJECT: Final = "What to perturb"
+"""A panel of the help of `tfsm robustness`."""
 
 
 class Estimate(StrEnum):
@@ -31,91 +36,89 @@ class Estimate(StrEnum):
     WILSON = "wilson"
 
 
+@shared_options("json")
 def report(
     directories: Annotated[
         list[Path],
         typer.Argument(
-            metavar="DIR...", help="Directories that `tfsm run`, `compare` or `sweep` made, or folders of them."
+            metavar="DIR...", help="Directories of `tfsm run`, `compare` or `sweep`, or folders that contain them"
         ),
     ],
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page with everything, which opens without a network.")
+        Path | None, typer.Option(metavar="FILE", help="Write a self-contained HTML page with everything")
     ] = None,
     figures: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the figures as .png and .svg into this directory.")
+        Path | None, typer.Option(metavar="DIR", help="Write the figures as .png and .svg to this directory")
     ] = None,
-    at: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Compare how many runs are solved within so many evaluations, too."),
-    ] = None,
+    at: Annotated[int | None, typer.Option(metavar="N", help="Also compare success rates after N evaluations")] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Compare the others with this method.  [default: compare all pairs]"),
+        typer.Option(metavar="NAME", help="Compare the other methods with this one  [default: compare all pairs]"),
     ] = None,
     band: Annotated[
-        Estimate, typer.Option(help="How to count runs that stopped early: as long as they went on, or as unsolved.")
+        Estimate,
+        typer.Option(
+            help="How to count unsolved runs that stopped early: until they stopped (kaplan-meier), or as unsolved to "
+            "the end (wilson)"
+        ),
     ] = Estimate.KAPLAN_MEIER,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else.")] = False,
+    *,
+    options: SharedOptions,
 ) -> None:
-    """Compare what came of runs: tables, or a page and figures."""
+    """Compare results: tables, figures or an HTML page."""
     from tfsm.report.document import check_page_path, make_directory, write_file
-    from tfsm.utils.optional import optional
 
     if html is not None:
         check_page_path(html)
     if html is not None or figures is not None:
         optional("matplotlib", extra="plot", purpose="a report with figures")
-    found = findings_of(directories, at=at, baseline=baseline, band=band.value)
+    findings = compute_findings(directories, at=at, baseline=baseline, band=band.value)
     if figures is not None:
         from tfsm.report.plots import save_figures
 
         make_directory(figures)
-        files = save_figures(figures, found)
-        say(f"wrote {len(files)} files to {figures}")
+        files = save_figures(figures, findings)
+        print_message(f"wrote {len(files)} files to {figures}")
     if html is not None:
         from tfsm.report.html import render_page
 
-        write_file(html, render_page(found))
-        say(f"wrote {html}")
-    if json or (html is None and figures is None):
-        _print(found, json=json)
+        write_file(html, render_page(findings))
+        print_message(f"wrote {html}")
+    if options.json or (html is None and figures is None):
+        print_findings(findings, json=options.json)
 
 
-def show(
+def compute_findings(
     directories: Sequence[Path],
     *,
     at: int | None = None,
     baseline: str | None = None,
     band: Band = "kaplan-meier",
-    json: bool = False,
-) -> None:
-    """Print the tables of a report, or its JSON document."""
-    _print(findings_of(directories, at=at, baseline=baseline, band=band), json=json)
-
-
-def findings_of(directories: Sequence[Path], *, at: int | None, baseline: str | None, band: Band) -> list[Findings]:
-    """Return what came of the runs, domain by domain."""
+) -> list[Findings]:
+    """Return the results of runs, one per domain."""
     from tfsm.analysis.results import load_studies
     from tfsm.report.findings import analyze_study
 
     return [analyze_study(study, at=at, baseline=baseline, band=band) for study in load_studies(directories)]
 
 
-def _print(found: Sequence[Findings], *, json: bool) -> None:
+def print_findings(results: Sequence[Findings], *, json: bool) -> None:
+    """Print the tables of a report, or its JSON document."""
     from tfsm.report import tables
     from tfsm.report.document import build_document
     from tfsm.report.tables import collect_warnings
 
     if json:
-        print_json(build_document(found))
+        print_json(build_document(results))
         return
-    console = out()
-    for i, findings in enumerate(found):
+    console = make_console()
+    for i, findings in enumerate(results):
         study = findings.study
-        gap = "" if i == 0 else "\n"
-        console.print(f"{gap}{replace_unprintable(study.domain)}, up to {study.budget:,} evaluations per run")
-        for said in collect_warnings(study):
-            console.print(f"take care: {replace_unprintable(said)}", soft_wrap=True)
+        if i:
+            console.print()
+        console.print(f"{replace_unprintable(study.domain)}, up to {study.budget:,} evaluations per run")
+        for warning in collect_warnings(study):
+            console.print(f"warning: {replace_unprintable(warning)}", soft_wrap=True)
         _print_table(console, tables.tabulate_results(findings))
         if findings.comparisons:
             _print_table(console, tables.tabulate_effects(findings))
@@ -128,7 +131,7 @@ def _print_table(console: Console, table: Table) -> None:
 
 
 def _print_groups(console: Console, table: Table) -> None:
-    """Print a table group by group, with the notes below: in one piece it would be too wide for a terminal."""
+    """Print a table group by group with the notes below; in one piece it would be too wide for a terminal."""
     console.print(f"\n{table.caption}", soft_wrap=True)
     inner = slice(1, -1)
     for first, group in groupby(table.rows, key=lambda row: row[0]):
@@ -145,122 +148,137 @@ def _print_rows(
 ) -> None:
     from rich.table import Table as RichTable
 
-    drawn = RichTable(box=None, pad_edge=False)
+    rich_table = RichTable(box=None, pad_edge=False)
     for i, column in enumerate(columns):
-        drawn.add_column(column, justify="right" if i in numeric else "left")
+        rich_table.add_column(column, justify="right" if i in numeric else "left")
     for row in rows:
-        drawn.add_row(*map(replace_unprintable, row))
-    console.print(drawn)
+        rich_table.add_row(*map(replace_unprintable, row))
+    console.print(rich_table)
 
 
-FOLDER = "robustness"
-
-
+@shared_options("trust_model", "config", "json", "quiet", "disable_plugin")
 def robustness(
     ctx: typer.Context,
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A run directory, or that of `tfsm compare`.")],
-    mutation: Mutations = None,
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Directory of `tfsm run` or `tfsm compare`", rich_help_panel=SUBJECT),
+    ],
+    mutation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="Operators to perturb with, comma-separated  [default: the paper's five]",
+            autocompletion=complete_parts("mutation"),
+            rich_help_panel=SUBJECT,
+        ),
+    ] = None,
     perturbations: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Mutants of each solution by each operator.")
+        int,
+        typer.Option(metavar="N", min=1, help="Mutants per solution and operator", rich_help_panel=SUBJECT),
     ] = 50,
     histogram: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Mutants of each method's representative solution; 0: none.")
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Mutants of one representative solution per method, for the histograms; 0 for none",
+            rich_help_panel=SUBJECT,
+        ),
     ] = 1000,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Decides the mutants.")] = 0,
-    all_: Annotated[bool, typer.Option("--all", help="Take champions of runs that were not solved, too.")] = False,
-    trust_model: Trust = False,
-    config: Config = None,
-    out_: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where to write.  [default: robustness/ in DIR]")
+    seed: Annotated[
+        int, typer.Option(metavar="S", min=0, help="Random seed of the mutants", rich_help_panel=SUBJECT)
+    ] = 0,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Include the champions of unsolved runs", rich_help_panel=SUBJECT)
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Output directory  [default: robustness/ in DIR]", rich_help_panel=OUTPUT),
     ] = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    disable_plugin: DisablePlugin = None,
+    *,
+    options: SharedOptions,
 ) -> None:
-    """Perturb every evolved solution by every operator, and tell how much of its performance is left."""
-    from tfsm.runs.records import read_valid_record, read_valid_study
-    from tfsm.utils.tf_startup import import_tensorflow
+    """Measure how robust solutions are to mutation.
 
-    plugins = context(ctx, disable_plugin).plugins()
-    names = mutations_of(plugins, mutation)
-    if (directory / "study.json").is_file():
+    Perturbs every evolved solution with every operator, and shows how much of its performance it retains.
+    """
+    from tfsm.runs.records import STUDY, read_valid_record, read_valid_study
+
+    plugins = get_plugins(ctx, options.disable_plugin)
+    names = parse_mutations(plugins, mutation)
+    # Report a damaged directory before TensorFlow starts.
+    if (directory / STUDY).is_file():
         read_valid_study(directory)
     else:
-        read_valid_record(directory)  # a mistake is told before TensorFlow has started
+        read_valid_record(directory)
 
     from rich.progress import Progress
 
-    with Progress(console=err(), transient=True, disable=quiet) as bar:
+    with Progress(console=make_console(stderr=True), transient=True, disable=options.quiet) as bar:
         task = bar.add_task("starting TensorFlow", total=None)
 
-        def tell(done: int, of: int, what: str) -> None:
-            bar.update(task, completed=done, total=of, description=what)
+        def update(done: int, total: int, description: str) -> None:
+            bar.update(task, completed=done, total=total, description=description)
 
         import_tensorflow()
-        from tfsm.analysis.robustness import measure_robustness
+        from tfsm.analysis.robustness import ROBUSTNESS_FILE, ROBUSTNESS_FOLDER, measure_robustness
 
-        found = measure_robustness(
+        result = measure_robustness(
             plugins,
             [directory],
             mutations=names,
             perturbations=perturbations,
             histogram=histogram,
             seed=seed,
-            config=config,
-            everybody=all_,
-            trust=trust_model,
-            tell=tell,
+            config=options.config,
+            include_unsolved=all_,
+            trust=options.trust_model,
+            on_progress=update,
         )
-    folder = directory / FOLDER if out_ is None else out_
-    from tfsm.analysis.robustness import ROBUSTNESS_FILE, save
-
+    folder = directory / ROBUSTNESS_FOLDER if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
-    save(found, folder / ROBUSTNESS_FILE)
-    draw(folder, found)
-    if json:
-        print_json(found.as_dict() | {"directory": folder, "pairs": found.pairs()})
+    result.save(folder / ROBUSTNESS_FILE)
+    _draw_robustness(folder, result)
+    if options.json:
+        print_json(result.as_dict() | {"directory": folder, "pairs": result.pairs()})
         return
-    show_table(found)
-    out().print(f"\nwritten to {folder}", soft_wrap=True)
+    _print_robustness(result)
+    make_console().print(f"\nwrote {folder}", soft_wrap=True)
 
 
-def draw(folder: Path, found: Robustness) -> None:
-    """Save the figure where it can be drawn; the numbers are worth having without it."""
-    from tfsm.errors import TfsmError
-    from tfsm.utils.optional import optional
-
+def _draw_robustness(folder: Path, result: Robustness) -> None:
+    """Save the figure if matplotlib is there; the numbers are useful without it."""
     try:
         optional("matplotlib", extra="plot", purpose="the figure of robustness")
     except TfsmError as error:
-        say(f"no figure: {error}")
+        print_message(f"no figure: {error}")
         return
     from tfsm.report.plots import save_robustness
 
-    save_robustness(folder, found)
+    save_robustness(folder, result)
 
 
-def show_table(found: Robustness) -> None:
-    """Print what is left, by method and operator, and the tests."""
+def _print_robustness(result: Robustness) -> None:
     from rich.table import Table as RichTable
 
-    console = out()
+    console = make_console()
     console.print(
-        f"fraction of performance ({found.measure}) retained, "
-        f"mean over solutions, each of {found.perturbations} mutants\n"
+        f"fraction of performance ({result.measure}) retained, "
+        f"mean over solutions, {result.perturbations} mutants each\n"
     )
     table = RichTable(box=None, pad_edge=False)
     table.add_column("evolved by")
     table.add_column("solutions", justify="right")
-    for operator in found.operators:
+    for operator in result.operators:
         table.add_column(operator, justify="right")
-    for method in found.methods:
-        means = [found.means(method, operator) for operator in found.operators]
-        table.add_row(method, str(len(means[0])), *(f"{own.mean():.3f}" for own in means))
+    for method in result.methods:
+        means = [result.means(method, operator) for operator in result.operators]
+        table.add_row(method, str(len(means[0])), *(f"{values.mean():.3f}" for values in means))
     console.print(table)
     tests = RichTable(box=None, pad_edge=False)
     for column in ("evolved by", "operators", "Mann-Whitney U", "p", "p (Holm)"):
         tests.add_column(column, justify="left" if column in ("evolved by", "operators") else "right")
-    for pair in found.pairs():
+    for pair in result.pairs():
         verdict = pair.verdict
         p, adjusted = (("-" if x is None else f"{x:.2g}") for x in (verdict.p, verdict.adjusted))
         statistic = "-" if verdict.statistic is None else f"{verdict.statistic:g}"

@@ -318,7 +318,7 @@ class Engine:
     @property
     def uses_per_example_gradients(self) -> bool:
         """Whether the operator needs gradients of single experiences."""
-        return bool(getattr(self.variation.mutation, "measures_each", False))
+        return bool(getattr(self.variation.mutation, "uses_per_example_gradients", False))
 
     @property
     def domain(self) -> Domain:

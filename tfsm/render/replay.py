@@ -78,7 +78,7 @@ def replay(
     films, tables = [], []
     for settings, mutation in operators if mutants else ():
         parents, seen = tryout.gather_experience(champion[0], mutants)
-        made = tryout.mutants(mutation, settings.intensity, parents, seen, root_seed(seed))
+        made = tryout.mutate(mutation, settings.intensity, parents, seen, root_seed(seed))
         genomes = tf.concat([champion, made[:mutants]], axis=0)
         found = tryout.evaluate(genomes)
         films.append((domain.film(network, genomes, _no_seeds(genomes)), settings.mutation))
