@@ -1,4 +1,4 @@
-"""The hard maze and the pixel mazes as Gymnasium environments; importing this registers them."""
+"""The hard maze and the pixel mazes as Gymnasium environments; importing this module registers them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ NAMESPACE: Final = "tfsm"
 
 
 class EnvEntry(NamedTuple):
-    """What Gymnasium is told of an environment before anything of it is imported: numbers of the default maze."""
+    """What is registered for an environment before it is imported; the numbers are those of the default maze."""
 
     module: str
     decisions: int
     threshold: float
-    """What a solved episode returns."""
+    """The return of a solved episode."""
 
 
 ENTRIES: Final = {

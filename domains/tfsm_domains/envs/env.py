@@ -1,4 +1,7 @@
-"""MazeEnv, MazeVectorEnv, window, recording."""
+"""`MazeEnv` and `MazeVectorEnv`, the base classes of the maze environments, with rendering.
+
+A `MazeSimulator` holds everything that is specific to one maze; equal simulators share their compiled step.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ from tfsm.utils.optional import optional
 
 
 class Window:
-    """Shows pictures one after the other, at a rate; it opens with the first.
+    """A window that shows frames; it opens with the first one.
 
     Args:
-        title: what is written above it.
-        rate: pictures a second at most.
+        title: the window title.
+        rate: maximum frames per second.
     """
 
     def __init__(self, title: str, rate: float) -> None:
@@ -31,7 +34,7 @@ class Window:
         self._clock: Any = None
 
     def show(self, picture: np.ndarray) -> None:
-        """Show a picture, and wait until the next one is due."""
+        """Show a frame, and wait until the next one is due."""
         pygame = optional("pygame", extra="replay", purpose="a window")
         if self._screen is None:
             self._open(pygame, picture)
@@ -41,7 +44,7 @@ class Window:
         self._clock.tick(self._rate)
 
     def close(self) -> None:
-        """Close it, if it is open."""
+        """Close the window if it is open."""
         if self._screen is not None:
             optional("pygame", extra="replay", purpose="a window").display.quit()
             self._screen = self._clock = None
@@ -52,31 +55,31 @@ class Window:
             self._screen = pygame.display.set_mode((picture.shape[1], picture.shape[0]))
         except pygame.error as error:
             raise TfsmError(
-                f'no window can be opened here ({error}); render_mode="rgb_array" draws without one'
+                f'cannot open a window ({error}); use render_mode="rgb_array" to render without one'
             ) from None
         pygame.display.set_caption(self._title)
         self._clock = pygame.time.Clock()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Be closed in a copy."""
+        """Copy the window as closed."""
         return {**self.__dict__, "_screen": None, "_clock": None}
 
 
-LEAST: Final = 2
-"""Lanes at least: XLA drops a batch axis of one and then sums in another order."""
+MIN_LANES: Final = 2
+"""XLA drops a batch axis of one and then sums in another order."""
 
 
 SimulatorState = Any
-"""All that the simulator goes on from: a named tuple of tensors `[B, ...]`."""
+"""The complete state of a simulator: a named tuple of tensors `[B, ...]`."""
 
 
 class StepOutput(NamedTuple):
-    """What there is to know of B agents."""
+    """The observations and scores of B agents."""
 
     seen: Tensor
     """`[B, ...]`, as in the observation space."""
     score: Tensor
-    """`[B]`, of which a reward is the change."""
+    """`[B]`; rewards are its changes."""
     solved: Tensor
     """`[B]`"""
 
@@ -86,37 +89,37 @@ class AgentBatch(NamedTuple):
 
     state: SimulatorState
     time: Tensor
-    """`[B]`, decisions that were made; -1: to be put at the start by the next, whatever it is."""
+    """`[B]`, the number of decisions made; -1: the next step resets the agent, whatever the action."""
     seen: np.ndarray
     score: np.ndarray
     solved: np.ndarray
 
 
 class MazeSimulator(ABC):
-    """What an environment is made of; frozen dataclasses, so that equal ones are compiled once."""
+    """A maze as a vectorized simulator. Subclasses are frozen dataclasses, so that equal ones are compiled once."""
 
     hold: int
-    """Frames of a film that a decision lasts."""
+    """Film frames per decision."""
 
     @property
     @abstractmethod
     def limit(self) -> int:
-        """Decisions of an episode."""
+        """Decisions per episode."""
 
     @property
     @abstractmethod
     def frames(self) -> int:
-        """Frames of a film of an episode, apart from the first."""
+        """Film frames per episode, without the first."""
 
     @property
     @abstractmethod
     def rate(self) -> float:
-        """Frames a second of a film."""
+        """Film frames per second."""
 
     @property
     @abstractmethod
     def threshold(self) -> float:
-        """What an episode returns that is solved."""
+        """The return of a solved episode."""
 
     @abstractmethod
     def observations(self) -> gymnasium.spaces.Box:
@@ -128,11 +131,11 @@ class MazeSimulator(ABC):
 
     @abstractmethod
     def idle(self, count: int) -> np.ndarray:
-        """Return some actions of so many agents, as the simulator takes them."""
+        """Return actions for `count` agents that do nothing."""
 
     @abstractmethod
     def check_actions(self, actions: Any, count: int) -> np.ndarray:
-        """Return actions of so many agents as the simulator takes them, or say what is wrong with them."""
+        """Validate the actions of `count` agents and convert them to the simulator's type."""
 
     @abstractmethod
     def begin(self, lanes: int) -> SimulatorState:
@@ -144,15 +147,15 @@ class MazeSimulator(ABC):
 
     @abstractmethod
     def observe(self, state: SimulatorState) -> StepOutput:
-        """Return what there is to know of a state."""
+        """Return the observations and scores of a state."""
 
     @abstractmethod
     def info(self, agents: AgentBatch) -> dict[str, np.ndarray]:
-        """Return what an environment tells beside observations and rewards, `[B, ...]` each."""
+        """Return the info dict of an environment, `[B, ...]` per entry."""
 
     @abstractmethod
     def poses(self, agents: AgentBatch) -> np.ndarray:
-        """Return the poses in a film since the decision before: `[B, hold, D]`."""
+        """Return the film poses since the previous decision: `[B, hold, D]`."""
 
     @abstractmethod
     def film(self, trail: np.ndarray, seen: np.ndarray) -> Film:
@@ -165,16 +168,16 @@ class MazeSimulator(ABC):
 
     def start(self, lanes: int) -> AgentBatch:
         """Return agents before their first decision."""
-        lanes = max(LEAST, lanes)
-        # By the same program as all other moments: another may round otherwise.
+        lanes = max(MIN_LANES, lanes)
+        # By the same compiled program as all other steps: another may round differently.
         unstarted = AgentBatch(self.begin(lanes), tf.fill([lanes], -1), *[np.empty(0)] * 3)
         return self.advance(unstarted, self.idle(lanes))
 
     def advance(self, agents: AgentBatch, actions: np.ndarray) -> AgentBatch:
-        """Let agents make a decision each.
+        """Apply one action per agent.
 
         Args:
-            agents: where they are.
+            agents: the agents before the step.
             actions: `[B, ...]`, or fewer where there are fewer agents than lanes.
         """
         lanes = agents.time.shape[0]
@@ -198,7 +201,7 @@ def _compiled(simulator: MazeSimulator, lanes: int) -> Callable[..., Any]:
         after = kind(*(chosen(*both) for both in zip(simulator.begin(lanes), stepped, strict=True)))
         return time + 1, *simulator.observe(after), *after
 
-    # One shape only, and flat: to look for the right one and to unpack takes longer than the simulation.
+    # A concrete function with flat arguments: looking up the signature and packing take longer than the simulation.
     given = (tf.fill([lanes], -1), simulator.idle(lanes), *simulator.begin(lanes))
     return tf.function(decide, jit_compile=True, autograph=False).get_concrete_function(
         *(tf.TensorSpec(x.shape, x.dtype) for x in given)
@@ -206,11 +209,11 @@ def _compiled(simulator: MazeSimulator, lanes: int) -> Callable[..., Any]:
 
 
 class EpisodeRecording:
-    """Keeps where the first agent has been; of what it sees, a film shows the last alone.
+    """Records the trail of the first agent and its latest view, for rendering.
 
     Args:
-        simulator: where it is.
-        agents: where it starts.
+        simulator: the simulator.
+        agents: the agents at the start.
     """
 
     def __init__(self, simulator: MazeSimulator, agents: AgentBatch) -> None:
@@ -222,17 +225,17 @@ class EpisodeRecording:
 
     @cached_property
     def _film(self) -> Film:
-        # It looks at arrays that go on changing.
+        # The film is a view of arrays that keep changing.
         return self._simulator.film(self._trail, np.broadcast_to(self._seen, [self._trail.shape[1], *self._seen.shape]))
 
     def begin(self, agents: AgentBatch) -> None:
-        """Start again."""
+        """Start a new episode."""
         self._frame = 0
         self._trail[0, 0] = self._simulator.poses(agents)[0, -1]
         self._seen[...] = agents.seen[0]
 
     def add(self, agents: AgentBatch) -> None:
-        """Go on with a decision."""
+        """Add one decision."""
         poses = self._simulator.poses(agents)[0]
         left = self._trail[0, self._frame + 1 :][: len(poses)]
         left[...] = poses[: len(left)]
@@ -240,24 +243,24 @@ class EpisodeRecording:
         self._seen[...] = agents.seen[0]
 
     def picture(self) -> np.ndarray:
-        """Draw the present: `[height, width, 3]`, bytes."""
+        """Draw the current frame: `[height, width, 3]`, uint8."""
         return self._film.frame(self._frame)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the film: a canvas cannot be pickled."""
+        """Drop the film: a canvas cannot be pickled."""
         return {name: value for name, value in self.__dict__.items() if name != "_film"}
 
 
 def render_metadata(rate: float) -> dict[str, Any]:
-    """Return the metadata of an environment that draws so many pictures a second."""
+    """Return the metadata of an environment that renders `rate` frames per second."""
     return {"render_modes": ["human", "rgb_array"], "render_fps": rate}
 
 
 class MazeEnv(gymnasium.Env[np.ndarray, Any]):
-    """One agent in a simulator; nothing is left to chance, so a seed changes nothing.
+    """One agent in a simulator. Everything is deterministic, so the seed has no effect.
 
     Args:
-        simulator: where it is.
+        simulator: the simulator.
         render_mode: `human`, `rgb_array` or None.
     """
 
@@ -278,13 +281,13 @@ class MazeEnv(gymnasium.Env[np.ndarray, Any]):
 
     @property
     def reward_threshold(self) -> float:
-        """What a solved episode returns in this maze, as the registered one says of the default maze."""
+        """The return of a solved episode in this maze; the registered threshold is that of the default maze."""
         return self._simulator.threshold
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin an episode; there are no options."""
+        """Start an episode; there are no options."""
         super().reset(seed=seed)
         self._warn_if_cut_off()
         self._agents, self._over = self._simulator.start(1), False
@@ -295,10 +298,10 @@ class MazeEnv(gymnasium.Env[np.ndarray, Any]):
         return self._observe(self._agents)
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Make a decision."""
+        """Take one step."""
         before = self._agents
         if before is None or self._over:
-            raise gymnasium.error.ResetNeeded("call reset(): no episode is going on")
+            raise gymnasium.error.ResetNeeded("call reset() first: no episode is running")
         actions = self._simulator.check_actions(np.asarray(action)[None], 1)
         now = self._agents = self._simulator.advance(before, actions)
         terminated, truncated = bool(now.solved[0]), _steps(now) >= self._simulator.limit
@@ -309,11 +312,13 @@ class MazeEnv(gymnasium.Env[np.ndarray, Any]):
         return seen, float(now.score[0]) - float(before.score[0]), terminated, truncated, info
 
     def render(self) -> Any:
-        """Return a picture of the episode so far if the mode is `rgb_array`; a window shows it anyway."""
+        """Return a frame if the mode is `rgb_array`; in mode `human`, `step` and `reset` already show it."""
         if self.render_mode is None:
-            gymnasium.logger.warn("nothing is drawn without a render mode: make the environment with one")
+            gymnasium.logger.warn(
+                "nothing is rendered without a render mode; pass render_mode when making the environment"
+            )
         elif self._recording is None:
-            raise gymnasium.error.ResetNeeded("call reset(): no episode is going on")
+            raise gymnasium.error.ResetNeeded("call reset() first: no episode is running")
         elif self.render_mode == "rgb_array":
             return self._recording.picture()
         return None
@@ -331,7 +336,7 @@ class MazeEnv(gymnasium.Env[np.ndarray, Any]):
         return agents.seen[0].copy(), info
 
     def _warn_if_cut_off(self) -> None:
-        """Warn if an episode was cut off by what is registered for the default maze."""
+        """Warn if an episode was cut off by the limit registered for the default maze."""
         known = gymnasium.registry.get(self.spec.id) if self.spec is not None else None
         if known is not None and self._agents is not None and not self._over:
             warn_of_limit(_steps(self._agents), self._simulator.limit, known.max_episode_steps)
@@ -342,23 +347,23 @@ def _steps(agents: AgentBatch) -> int:
 
 
 def warn_of_limit(steps: int, limit: int, registered: int | None) -> None:
-    """Warn if episodes end after the registered number of steps, and should not."""
+    """Warn if episodes end at the registered number of steps, before the maze's own limit."""
     if steps == registered and steps < limit:
         gymnasium.logger.warn(
-            f"an episode of this maze has {limit} steps, but is cut off after {steps}, as is registered for the "
-            "default maze: make the environment with max_episode_steps=-1"
+            f"an episode of this maze has {limit} steps, but is cut off after {steps}, the limit registered for the "
+            "default maze; make the environment with max_episode_steps=-1"
         )
 
 
 class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
-    """Many agents, each in a simulator of its own; whose episode was over is put at the start in the next step.
+    """Independent agents, stepped together. An agent whose episode is over is reset by the next step.
 
     Args:
-        simulator: where they are.
-        count: how many.
-        name: what the simulator's environment is registered as.
-        most: steps of an episode at most; -1 or None: as many as the simulator has.
-        render_mode: None.
+        simulator: the simulator.
+        count: the number of agents.
+        name: the registered name of the environment.
+        most: maximum steps per episode; -1 or None: the simulator's own limit.
+        render_mode: must be None.
     """
 
     metadata: ClassVar[dict[str, Any]] = {
@@ -370,7 +375,7 @@ class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         self, simulator: MazeSimulator, count: int, name: str, most: int | None, render_mode: str | None
     ) -> None:
         if render_mode is not None:
-            raise TfsmError('many agents at once are not drawn: vectorization_mode="sync" draws them')
+            raise TfsmError('vectorized environments are not rendered; use vectorization_mode="sync"')
         self.num_envs = count
         self.single_observation_space, self.single_action_space = simulator.observations(), simulator.actions()
         self.observation_space = batch_space(self.single_observation_space, count)
@@ -385,17 +390,17 @@ class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Begin all episodes; a seed changes nothing, and there are no options."""
+        """Start all episodes; the seed has no effect, and there are no options."""
         super().reset(seed=seed)
         self._agents = self._simulator.start(self.num_envs)
         self._over = np.zeros([self.num_envs], bool)
         return self._observe(self._agents)
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """Make a decision each."""
+        """Take one step per agent."""
         before, fresh, count = self._agents, self._over, self.num_envs
         if before is None:
-            raise gymnasium.error.ResetNeeded("call reset(): no episode is going on")
+            raise gymnasium.error.ResetNeeded("call reset() first: no episode is running")
         given = self._simulator.check_actions(actions, count)
         if fresh.any():
             time = before.time.numpy()

@@ -1,4 +1,4 @@
-"""The hard maze as an environment."""
+"""The hard maze as a Gymnasium environment."""
 
 from __future__ import annotations
 
@@ -43,53 +43,53 @@ class HardMazeState(NamedTuple):
 
 @dataclass(frozen=True)
 class HardMazeSimulator(MazeSimulator):
-    """A maze, and for how many steps an action is held."""
+    """The hard maze, with `hold` simulation steps per action."""
 
     maze: Maze
     hold: int
 
     @property
     def limit(self) -> int:
-        """How often a robot is asked."""
+        """Decisions per episode."""
         return count_decisions(self.maze, self.hold)
 
     @property
     def frames(self) -> int:
-        """Steps of the simulation."""
+        """Simulation steps per episode."""
         return self.maze.steps
 
     @property
     def rate(self) -> float:
-        """As in a replay."""
+        """Film frames per second, as in a replay."""
         return MazeFilm.rate
 
     @property
     def threshold(self) -> float:
-        """The way from the start to where the goal is in reach, in whole units."""
+        """The path length from the start to where the goal is in reach, rounded down."""
         way = self.path_length.at(begin(self.maze, 1).position)
-        # From some directions the rest of the way is measured up to 0.8 % longer than the straight line that it is.
+        # From some directions the rest of the path is measured up to 0.8 % longer than the straight line.
         return float(math.floor(float(way[0]) - 1.01 * self.maze.reach))
 
     @property
     def path_length(self) -> PathLengthField:
-        """How far it is to the goal; found when it is first needed, because a process must not fork after that."""
+        """Path lengths to the goal, computed on first use, because a process must not fork after that."""
         with tf.init_scope():  # also while a function is being traced
             return compute_path_lengths(self.maze)
 
     def observations(self) -> gymnasium.spaces.Box:
-        """Return the space of readings."""
+        """Return the space of sensor readings."""
         return gymnasium.spaces.Box(0.0, 1.0, (SENSORS,), np.float32)
 
     def actions(self) -> gymnasium.spaces.Box:
-        """Return the space of outputs."""
+        """Return the space of network outputs."""
         return gymnasium.spaces.Box(0.0, 1.0, (2,), np.float32)
 
     def idle(self, count: int) -> np.ndarray:
-        """Return outputs that want to stand still."""
+        """Return outputs that stand still."""
         return np.full([count, 2], 0.5, np.float32)
 
     def check_actions(self, actions: Any, count: int) -> np.ndarray:
-        """Return outputs; those beyond the space are as good as those at its edge, because speeds have limits."""
+        """Validate outputs. Values beyond the space act like those at its edge, because speeds are limited."""
         given = np.asarray(actions, np.float32)
         if given.shape != (count, 2) or not np.isfinite(given).all():
             raise TfsmError(f"{NAME}: an action is two numbers from 0 to 1, got {actions!r}")
@@ -100,7 +100,7 @@ class HardMazeSimulator(MazeSimulator):
         return HardMazeState(tf.repeat(_pack(begin(self.maze, lanes))[:, None], self.hold, axis=1))
 
     def step(self, state: HardMazeState, time: Tensor, actions: Tensor) -> HardMazeState:
-        """Hold outputs for some steps, or until the goal is reached."""
+        """Apply outputs for `hold` steps, or until the goal is reached."""
         robot = _robot(state)
         track, _ = hold_action(
             self.maze, robot, actions, at_goal(self.maze, robot), time * self.hold, self.hold, stop=True
@@ -108,13 +108,13 @@ class HardMazeSimulator(MazeSimulator):
         return HardMazeState(tf.stack([_pack(one) for one in track], axis=1))
 
     def observe(self, state: HardMazeState) -> StepOutput:
-        """Sense, and measure the way that is left."""
+        """Return the sensor readings and minus the remaining path length."""
         robot = _robot(state)
         seen = sense(self.maze, robot.position, robot.heading)
         return StepOutput(seen, -self.path_length.at(robot.position), at_goal(self.maze, robot))
 
     def info(self, agents: AgentBatch) -> dict[str, np.ndarray]:
-        """Tell where robots are, and how far it is to the goal."""
+        """Return the robots' poses and remaining path lengths."""
         last = agents.state.track.numpy()[:, -1]
         return {"position": last[:, :2], "heading": last[:, 2], "left": -agents.score, "solved": agents.solved}
 
@@ -123,7 +123,7 @@ class HardMazeSimulator(MazeSimulator):
         return agents.state.track.numpy()[..., :3]
 
     def film(self, trail: np.ndarray, seen: np.ndarray) -> Film:
-        """Return what a replay shows."""
+        """Return the film of a replay."""
         return MazeFilm(self.maze, trail, seen, np.zeros([1], bool), np.zeros([1]), RANGEFINDERS, RANGE)
 
 
@@ -145,14 +145,14 @@ def _build_simulator(maze: str | os.PathLike[str] | None, hold: int) -> HardMaze
 class HardMazeEnv(MazeEnv):
     """Steer a robot to the goal of a maze with dead ends.
 
-    An observation is what the domain's network sees, 11 numbers from 0 to 1: a bias, six rangefinders, and in which of
-    four quarters the goal lies. An action is its two outputs, how fast to turn and how fast to go: 0 is 3 degrees or
-    units a step backwards, 0.5 none, 1 as much forwards. A step holds it for `hold` steps of the simulation. The reward
-    is how much shorter the way to the goal has become; an episode is over where the goal is first in reach.
+    An observation is the input of the domain's network, 11 numbers from 0 to 1: a bias, six rangefinders, and the
+    quadrant of the goal, one-hot. An action is the network's two outputs, angular velocity and speed: 0 is 3 degrees or
+    units per step backwards, 0.5 is zero, 1 is 3 forwards. One environment step is `hold` simulation steps. The reward
+    is the decrease of the path length to the goal; an episode terminates when the goal is reached.
 
     Args:
         maze: a maze file; None: the paper's maze.
-        hold: steps that each action is held for.
+        hold: simulation steps per action.
         render_mode: `human`, `rgb_array` or None.
     """
 
@@ -169,7 +169,7 @@ class HardMazeEnv(MazeEnv):
 
 
 class HardMazeVectorEnv(MazeVectorEnv):
-    """Many robots at once, each in a maze of its own; see `HardMazeEnv`."""
+    """Independent robots, stepped together; see `HardMazeEnv`."""
 
     def __init__(
         self,

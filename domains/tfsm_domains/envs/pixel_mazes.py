@@ -1,4 +1,4 @@
-"""The topdown maze as an environment."""
+"""The topdown and first-person mazes as Gymnasium environments."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ ACTIONS = 5
 
 
 class PixelMazeSimulator(MazeSimulator):
-    """A pixel maze: pictures are seen, and a point is worth a square of the path."""
+    """A pixel maze: observations are images, and each square of the path is worth one point."""
 
     layout: Layout
 
     @property
     def threshold(self) -> float:
-        """All squares but the one to start from."""
+        """One point per square of the path, except the start."""
         return float(len(self.layout.path) - 1)
 
     def observations(self) -> gymnasium.spaces.Box:
-        """Return the space of pictures."""
+        """Return the space of images."""
         return gymnasium.spaces.Box(0, 255, (SIZE, SIZE, 1), np.uint8)
 
     def actions(self) -> gymnasium.spaces.Discrete[Any]:
-        """Return the space of what can be done."""
+        """Return the space of actions."""
         return gymnasium.spaces.Discrete(ACTIONS)
 
     def idle(self, count: int) -> np.ndarray:
@@ -51,24 +51,24 @@ class PixelMazeSimulator(MazeSimulator):
         return np.full([count], ACTIONS - 1, np.int32)
 
     def check_actions(self, actions: Any, count: int) -> np.ndarray:
-        """Return actions as numbers."""
+        """Validate actions."""
         given = np.asarray(actions)
         if given.shape != (count,) or given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= ACTIONS:
-            raise TfsmError(f"an action is a whole number from 0 to {ACTIONS - 1}, got {actions!r}")
+            raise TfsmError(f"an action is an integer from 0 to {ACTIONS - 1}, got {actions!r}")
         return given.astype(np.int32)
 
     def info(self, agents: AgentBatch) -> dict[str, np.ndarray]:
-        """Tell where agents are, and how many squares count as touched."""
+        """Return the agents' positions and the number of squares that count as touched."""
         place = self.poses(agents)[:, -1, :2]
         return {"position": place, "squares": agents.score.astype(np.int64), "solved": agents.solved}
 
     def film(self, trail: np.ndarray, seen: np.ndarray) -> Film:
-        """Return what a replay shows: the map, and beside it what is seen."""
+        """Return the film of a replay: the map, with the agent's view next to it."""
         return PixelFilm(self.layout, trail, seen[..., 0], self.rate)
 
 
 def check_options(name: str, options: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a maze, or say what is wrong with them."""
+    """Validate the options of a maze and return them."""
     maze = given["maze"]
     plain = {**given, "maze": None if maze is None else os.fspath(maze)}
     validate(options, plain, where=name)
@@ -80,7 +80,7 @@ TOPDOWN_NAME = "tfsm/TopdownMaze-v0"
 
 @dataclass(frozen=True)
 class TopdownSimulator(PixelMazeSimulator):
-    """The maze; its layout belongs to what makes two of them equal, because a file may change."""
+    """The maze. Its layout takes part in comparisons, because a maze file may change."""
 
     maze: TopdownMaze
     layout: Layout
@@ -88,21 +88,21 @@ class TopdownSimulator(PixelMazeSimulator):
 
     @property
     def limit(self) -> int:
-        """Moves of an episode."""
+        """Moves per episode."""
         return self.maze.options.steps
 
     @property
     def frames(self) -> int:
-        """A frame a move."""
+        """One frame per move."""
         return self.limit
 
     @property
     def rate(self) -> float:
-        """As in a replay."""
+        """Film frames per second, as in a replay."""
         return TOPDOWN_RATE
 
     def begin(self, lanes: int) -> TopdownAgents:
-        """Return agents on the start."""
+        """Return agents at the start."""
         return self.maze.begin(lanes)
 
     def step(self, state: TopdownAgents, time: Tensor, actions: Tensor) -> TopdownAgents:
@@ -110,14 +110,14 @@ class TopdownSimulator(PixelMazeSimulator):
         return self.maze.move(state, actions)
 
     def observe(self, state: TopdownAgents) -> StepOutput:
-        """Look up the picture, and count."""
+        """Return the views and the scores."""
         seen = tf.gather(self.maze.gray_views(), tf.gather(self.maze.grid.view, state.here))[..., None]
         score = self.maze.score(state)
         return StepOutput(seen, score, tf.equal(score, float(len(self.layout.path))))
 
     def poses(self, agents: AgentBatch) -> np.ndarray:
         """Return x and y."""
-        return self.maze.grid.middles[agents.state.here.numpy()][:, None]
+        return self.maze.grid.centers[agents.state.here.numpy()][:, None]
 
 
 def _build_topdown(**options: Any) -> TopdownSimulator:
@@ -128,14 +128,14 @@ def _build_topdown(**options: Any) -> TopdownSimulator:
 class TopdownMazeEnv(MazeEnv):
     """Walk a hidden path through a grid maze, seen from above.
 
-    An observation is the nine squares around as 64x64 gray levels from 0 to 255; the domain's network sees
-    `observation.astype(np.float32) / 255`. Actions are up, right, down, left and none. The reward is 1
-    for each square of the path that is touched for the first time; an episode is over when all are.
+    An observation is the nine squares around the agent as 64x64 gray levels from 0 to 255; the domain's network sees
+    `observation.astype(np.float32) / 255`. Actions are up, right, down, left and none. The reward is 1 per square of
+    the path touched for the first time; an episode terminates when all are.
 
     Args:
         maze: a maze file, or `short`; None: the default maze.
-        scoring: `touched`: squares count in whatever order; `progress`: only in the path's own.
-        steps: moves of an episode.
+        scoring: `touched`: squares count in any order; `progress`: only in the order of the path.
+        steps: moves per episode.
         render_mode: `human`, `rgb_array` or None.
     """
 
@@ -153,7 +153,7 @@ class TopdownMazeEnv(MazeEnv):
 
 
 class TopdownMazeVectorEnv(MazeVectorEnv):
-    """Many agents at once, each in a maze of its own; see `TopdownMazeEnv`."""
+    """Independent agents, stepped together; see `TopdownMazeEnv`."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class FirstPersonState(NamedTuple):
 
 @dataclass(frozen=True)
 class FirstPersonSimulator(PixelMazeSimulator):
-    """The maze; its layout belongs to what makes two of them equal, because a file may change."""
+    """The maze. Its layout takes part in comparisons, because a maze file may change."""
 
     maze: FirstPersonMaze
     layout: Layout
@@ -192,17 +192,17 @@ class FirstPersonSimulator(PixelMazeSimulator):
 
     @property
     def limit(self) -> int:
-        """How often an agent is asked."""
+        """Decisions per episode."""
         return self.maze.decisions
 
     @property
     def frames(self) -> int:
-        """Frames of an episode."""
+        """Frames per episode."""
         return self.maze.options.frames
 
     @property
     def rate(self) -> float:
-        """As in a replay."""
+        """Film frames per second, as in a replay."""
         return FIRST_PERSON_RATE
 
     def begin(self, lanes: int) -> FirstPersonState:
@@ -211,20 +211,20 @@ class FirstPersonSimulator(PixelMazeSimulator):
         return FirstPersonState(tf.repeat(start[:, None], self.hold, axis=1), *done)
 
     def step(self, state: FirstPersonState, time: Tensor, actions: Tensor) -> FirstPersonState:
-        """Do the same for some frames."""
+        """Apply actions for `hold` frames."""
         done = PathProgress(state.touched, state.progress)
         track, done = self.maze.hold_action(state.track[:, -1], actions, done, time * self.hold)
         return FirstPersonState(track, *done)
 
     def observe(self, state: FirstPersonState) -> StepOutput:
-        """Draw, and count."""
+        """Return the rendered views and the scores."""
         here = state.track[:, -1]
         seen = draw(self.maze.walls, None, here[:, :2], here[:, 2])[..., None]
         score = self.maze.score(PathProgress(state.touched, state.progress))
         return StepOutput(seen, score, tf.equal(score, float(len(self.layout.path))))
 
     def info(self, agents: AgentBatch) -> dict[str, np.ndarray]:
-        """Tell in which direction agents look too, in degrees."""
+        """Return the info of all pixel mazes, and the headings in degrees."""
         return {**super().info(agents), "heading": agents.state.track.numpy()[:, -1, 2]}
 
     def poses(self, agents: AgentBatch) -> np.ndarray:
@@ -242,15 +242,15 @@ class FirstPersonMazeEnv(MazeEnv):
     """Walk a hidden path through a grid maze, seen in perspective.
 
     An observation is 64x64 gray levels from 0 to 255; the domain's network sees
-    `observation.astype(np.float32) / 255`. Actions are forward, left, right, backward and none; a step
-    does one of them for `hold` frames. The reward is 1 for each square of the path that is touched for the first time;
-    an episode is over when all are.
+    `observation.astype(np.float32) / 255`. Actions are forward, left, right, backward and none; a step applies one of
+    them for `hold` frames. The reward is 1 per square of the path touched for the first time; an episode terminates
+    when all are.
 
     Args:
         maze: a maze file, or `short`; None: the default maze.
-        scoring: `touched`: squares count in whatever order; `progress`: only in the path's own.
-        frames: of an episode.
-        hold: frames that each action is held for.
+        scoring: `touched`: squares count in any order; `progress`: only in the order of the path.
+        frames: frames per episode.
+        hold: frames per action.
         render_mode: `human`, `rgb_array` or None.
     """
 
@@ -269,7 +269,7 @@ class FirstPersonMazeEnv(MazeEnv):
 
 
 class FirstPersonMazeVectorEnv(MazeVectorEnv):
-    """Many agents at once, each in a maze of its own; see `FirstPersonMazeEnv`."""
+    """Independent agents, stepped together; see `FirstPersonMazeEnv`."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Environments of Gymnasium, as a domain in plain Python."""
+"""Gymnasium environments as a domain in plain Python, and their default networks."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def network_for(template: Mapping[str, np.ndarray], decoder: ActionDecoder, opti
     """Return a small network, built.
 
     Args:
-        template: what is seen, by the inputs' names.
-        decoder: what is asked.
-        options: how large it shall be, and whether it shall remember.
+        template: one observation, by input name.
+        decoder: reads the network's outputs.
+        options: the size of the network, and whether it is recurrent.
     """
     if options.recurrent != "none":
         return _recurrent_network(template, decoder, options)
@@ -61,7 +61,7 @@ def _multi_input_network(
 def _recurrent_network(template: Mapping[str, np.ndarray], decoder: ActionDecoder, options: GymOptions) -> keras.Model:
     if len(template) > 1:
         raise TfsmError(
-            f"recurrent={options.recurrent}: a network that remembers takes one input, and {options.env!r} has "
+            f"recurrent={options.recurrent}: a recurrent network takes one input, but {options.env!r} has "
             f"{len(template)}: {', '.join(template)}"
         )
     (seen,) = template.values()
@@ -83,78 +83,80 @@ def _recurrent_network(template: Mapping[str, np.ndarray], decoder: ActionDecode
 
 
 CONFIRM_BATCH: Final = 20
-"""Episodes that are played side by side to confirm a solution."""
+"""Episodes played side by side to confirm a solution."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gym(GymOptions):
-    """Act in an environment; fitness is the return, solved is as much of it as the environment asks for."""
+    """Act in an environment. Fitness is the return; solved means that it reaches the reward threshold."""
 
     compiled: ClassVar[bool] = False
 
     @cached_property
     def runner(self) -> EpisodeRunner:
-        """The environment, found when it is first needed: a domain can be listed and built without Gymnasium."""
-        return EpisodeRunner(self._options())  # which must not hold the domain, whose end it is to notice
+        """The environments, made on first use, so that the domain can be listed and built without Gymnasium."""
+        return EpisodeRunner(self._options())  # not the domain itself: the runner ends with it
 
     def network(self) -> keras.Model:
-        """Return a small network for what is seen and what can be done."""
+        """Return a small network that fits the observation and action spaces."""
         return network_for(self.runner.encoder.template, self.runner.decoder, self)
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let genomes `[B, P]` act; behavior is the mean return, the mean length and the share that terminated."""
         seeds = self._seeds(np.asarray(seed), 0, self.episodes)
-        played, kept = self.runner.play(network, genomes, seeds)
-        fitness = self._aggregate(played.total)
-        solved = self._reached(fitness)
+        results, experience = self.runner.play(network, genomes, seeds)
+        fitness = self._aggregate(results.total)
+        solved = self._is_solved(fitness)
         for b in np.flatnonzero(solved) if self.confirm else ():
-            solved[b] = self._confirmed(network, genomes[b : b + 1], np.asarray(seed)[b : b + 1], played.total[b])
-        parts = np.nan_to_num(played.total), played.steps, played.terminated
+            solved[b] = self._confirm(network, genomes[b : b + 1], np.asarray(seed)[b : b + 1], results.total[b])
+        parts = np.nan_to_num(results.total), results.steps, results.terminated
         behavior = np.stack([part.mean(axis=1) for part in parts], axis=1).astype(np.float32)
-        return Evaluation(fitness.astype(np.float32), solved, behavior, kept[0] if len(kept) == 1 else kept)
+        return Evaluation(
+            fitness.astype(np.float32), solved, behavior, experience[0] if len(experience) == 1 else experience
+        )
 
     def observe(self, experience: Nest) -> Nest:
-        """Return the inputs that were kept: `[B, I, ...]`, or `[B, 1, T, ...]` for a network that takes sequences."""
+        """Return the stored inputs: `[B, I, ...]`, or `[B, 1, T, ...]` for a network that takes sequences."""
         return to_inputs(experience)
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
-        """Film the first episode of the first genome; what the others do is not shown."""
+        """Film the first episode of the first genome; the others are not shown."""
         (episode,) = self._seeds(np.asarray(seed)[:1], 0, 1)[0]
         return self.runner.film(network, np.asarray(genomes)[:1], int(episode))
 
     def __reduce__(self) -> Any:
-        """Be pickled by the options: environments and what is compiled cannot be."""
+        """Pickle the options alone: environments and compiled policies cannot be pickled."""
         return partial(type(self), **vars(self._options())), ()
 
     def _options(self) -> GymOptions:
         return GymOptions(**{option.name: getattr(self, option.name) for option in fields(GymOptions)})
 
     def _seeds(self, seed: np.ndarray, first: int, count: int) -> np.ndarray:
-        """Return seeds `[B, count]` of episodes, from the `first` on, by evaluations' seeds `[B, 2]`."""
+        """Return the seeds `[B, count]` of episodes `first` and later, from evaluation seeds `[B, 2]`."""
         words = np.ascontiguousarray(seed, np.int32).view(np.uint32)
         if self.seeds == "same":
             words = np.zeros_like(words)
-        # Below 2**31: some simulators take no larger ones.
+        # Below 2**31: some simulators reject larger seeds.
         return np.array(
-            [[_episode_seed([*own, number]) for number in range(first, first + count)] for own in words.tolist()]
+            [[_episode_seed([*row, number]) for number in range(first, first + count)] for row in words.tolist()]
         )
 
-    def _confirmed(self, network: Network, genome: Tensor, seed: np.ndarray, total: np.ndarray) -> bool:
-        """Say whether a genome `[1, P]` with returns `[E]` stays at the threshold, whatever more episodes bring."""
-        # In parts: most who were only lucky are found out by the first, and a hundred episodes take long.
+    def _confirm(self, network: Network, genome: Tensor, seed: np.ndarray, total: np.ndarray) -> bool:
+        """Return whether a genome `[1, P]` with returns `[E]` stays above the threshold in more episodes."""
+        # In batches: the first one already reveals most lucky genomes, and a hundred episodes take long.
         for first in range(0, self.confirm, CONFIRM_BATCH):
             more = self._seeds(seed, self.episodes + first, min(CONFIRM_BATCH, self.confirm - first))
             total = np.concatenate([total, self.runner.returns(network, genome, more)[0]])
-            if not self._reached(self._aggregate(total)):
+            if not self._is_solved(self._aggregate(total)):
                 return False
         return True
 
     def _aggregate(self, total: np.ndarray) -> np.ndarray:
-        """Return one number for the episodes along the last axis; NaN where one of them is."""
-        how: dict[str, Callable[..., Any]] = {"mean": np.mean, "median": np.median, "min": np.min}
-        return np.asarray(how[self.aggregate](total, axis=-1))
+        """Aggregate the episodes along the last axis; NaN if one of them is."""
+        functions: dict[str, Callable[..., Any]] = {"mean": np.mean, "median": np.median, "min": np.min}
+        return np.asarray(functions[self.aggregate](total, axis=-1))
 
-    def _reached(self, fitness: np.ndarray) -> np.ndarray:
+    def _is_solved(self, fitness: np.ndarray) -> np.ndarray:
         threshold = self.runner.threshold
         return np.asarray(fitness >= (np.inf if threshold is None else threshold))
 

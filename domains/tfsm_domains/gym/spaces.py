@@ -1,4 +1,4 @@
-"""Observations/actions <-> arrays."""
+"""Convert between Gymnasium spaces and arrays: observations to network inputs, network outputs to actions."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ from tfsm.interfaces import Nest, Tensor
 from tfsm_domains.gym.env_pool import gymnasium
 
 VECTOR: Final = "vector"
-"""The input's name that takes the numbers, where there are pictures beside them."""
+"""Name of the input for plain numbers, if there are images as well."""
 SUPPORTED: Final = "Box, Discrete, MultiDiscrete, MultiBinary, and Tuple and Dict of these"
 
-Path = tuple[Any, ...]
-"""The keys that lead to a part of an observation."""
+SpacePath = tuple[Any, ...]
+"""The keys that lead to one part of an observation."""
 RowWriter = Callable[[np.ndarray, np.ndarray], None]
-"""Writes values `[N, ...]` into rows of numbers `[N, size]`, which are all zero."""
+"""Writes values `[N, ...]` into zeroed rows `[N, size]`."""
 
 
 @dataclass(frozen=True)
 class ImagePart:
-    """A part of an observation that is a picture."""
+    """An image in an observation."""
 
     name: str
-    path: Path
+    path: SpacePath
     shape: tuple[int, ...]
     """Height, width, channels."""
-    turned: bool
-    """Whether the environment has the channels first."""
+    channels_first: bool
+    """Whether the environment puts the channels first."""
 
-    def of(self, value: np.ndarray) -> np.ndarray:
-        """Return a picture as the network takes it."""
-        return np.moveaxis(value, 0, -1) if self.turned else value.reshape(self.shape)
+    def to_channels_last(self, value: np.ndarray) -> np.ndarray:
+        """Return an image as the network takes it."""
+        return np.moveaxis(value, 0, -1) if self.channels_first else value.reshape(self.shape)
 
 
 @dataclass(frozen=True)
 class VectorPart:
-    """A part of an observation that is numbers."""
+    """Plain numbers in an observation."""
 
-    path: Path
+    path: SpacePath
     space: Any
-    place: slice
-    """Where in the row they are."""
+    columns: slice
+    """Their position in the vector."""
     write: RowWriter
 
 
 class ObservationEncoder:
-    """Turns observations into a network's inputs.
+    """Turns observations into network inputs.
 
     Args:
-        name: the environment's, for messages.
+        name: the environment's name, for messages.
         space: its observation space.
     """
 
@@ -65,51 +65,51 @@ class ObservationEncoder:
         self.vectors: list[VectorPart] = []
         length = 0
         for path, leaf in _leaves(space):
-            if _is_picture(leaf):
-                self.images.append(_picture(path, leaf))
+            if _is_image(leaf):
+                self.images.append(_image_part(path, leaf))
             else:
                 size, write = _vector_writer(name, leaf)
                 self.vectors.append(VectorPart(path, leaf, slice(length, length + size), write))
                 length += size
-        names = [picture.name for picture in self.images]
+        names = [image.name for image in self.images]
         if len(set(names)) < len(names):
-            raise TfsmError(f"the environment {name!r} has pictures whose names are too much alike: {', '.join(names)}")
+            raise TfsmError(f"the environment {name!r} has images whose names are too similar: {', '.join(names)}")
         if not self.images and not length:
-            raise TfsmError(f"the environment {name!r} has nothing to see: its observation space is {space}")
+            raise TfsmError(f"the environment {name!r} has empty observations: its observation space is {space}")
         self.length = length
-        """How many numbers the row has."""
+        """The length of the vector."""
         self.shift, self.scale = np.zeros([2, length], np.float32)
         self.scale += 1.0
-        self._changed = False
+        self._normalized = False
 
     @property
     def template(self) -> dict[str, np.ndarray]:
-        """What is seen of nothing, by the inputs' names."""
-        found = {picture.name: np.zeros(picture.shape, np.uint8) for picture in self.images}
-        return found | ({VECTOR: np.zeros(self.length, np.float32)} if self.length else {})
+        """An empty observation, by input name."""
+        images = {image.name: np.zeros(image.shape, np.uint8) for image in self.images}
+        return images | ({VECTOR: np.zeros(self.length, np.float32)} if self.length else {})
 
     def normalize(self, shift: np.ndarray, scale: np.ndarray) -> None:
-        """Let numbers be `(number - shift) * scale` from now on."""
+        """Set the normalization of the vector to `(vector - shift) * scale`."""
         self.shift, self.scale = shift.astype(np.float32), scale.astype(np.float32)
-        self._changed = True
+        self._normalized = True
 
-    def rows(self, observations: Sequence[Any]) -> np.ndarray:
-        """Return the numbers of observations, `[N, length]`."""
+    def encode_vectors(self, observations: Sequence[Any]) -> np.ndarray:
+        """Return the plain numbers of observations, `[N, length]`."""
         rows = np.zeros([len(observations), self.length], np.float32)
         for part in self.vectors:
-            part.write(rows[:, part.place], np.array([_at(one, part.path) for one in observations]))
-        return (rows - self.shift) * self.scale if self._changed else rows
+            part.write(rows[:, part.columns], np.array([_get(one, part.path) for one in observations]))
+        return (rows - self.shift) * self.scale if self._normalized else rows
 
-    def encode_into(self, observations: Sequence[Any], into: Sequence[np.ndarray], places: np.ndarray) -> None:
-        """Write what is seen into arrays `[L, ...]`, one for each entry of `template`, at N places."""
-        for picture, array in zip(self.images, into, strict=False):
-            for place, one in zip(places, observations, strict=True):
-                array[place] = picture.of(np.asarray(_at(one, picture.path)))
+    def encode_into(self, observations: Sequence[Any], arrays: Sequence[np.ndarray], indices: np.ndarray) -> None:
+        """Write N observations into arrays `[L, ...]`, one per entry of `template`, at N indices."""
+        for image, array in zip(self.images, arrays, strict=False):
+            for index, one in zip(indices, observations, strict=True):
+                array[index] = image.to_channels_last(np.asarray(_get(one, image.path)))
         if self.length:
-            into[-1][places] = self.rows(observations)
+            arrays[-1][indices] = self.encode_vectors(observations)
 
 
-def _leaves(space: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def _leaves(space: Any, path: SpacePath = ()) -> Iterator[tuple[SpacePath, Any]]:
     spaces = gymnasium().spaces
     if isinstance(space, spaces.Dict | spaces.Tuple):
         for key, part in space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces):
@@ -118,48 +118,48 @@ def _leaves(space: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield path, space
 
 
-def _at(observation: Any, path: Path) -> Any:
+def _get(observation: Any, path: SpacePath) -> Any:
     for key in path:
         observation = observation[key]
     return observation
 
 
-def _is_picture(space: Any) -> bool:
+def _is_image(space: Any) -> bool:
     return isinstance(space, gymnasium().spaces.Box) and space.dtype == np.uint8 and len(space.shape) in (2, 3)
 
 
-def _picture(path: Path, space: Any) -> ImagePart:
+def _image_part(path: SpacePath, space: Any) -> ImagePart:
     name = re.sub(r"\W", "_", "_".join(map(str, path))) or "picture"
     name = f"{name}_" if name == VECTOR else name
     shape: tuple[int, ...] = space.shape
     if len(shape) == 2:
-        return ImagePart(name, path, (*shape, 1), turned=False)
+        return ImagePart(name, path, (*shape, 1), channels_first=False)
     if shape[0] < min(shape[1:]):
-        return ImagePart(name, path, (*shape[1:], shape[0]), turned=True)
-    return ImagePart(name, path, shape, turned=False)
+        return ImagePart(name, path, (*shape[1:], shape[0]), channels_first=True)
+    return ImagePart(name, path, shape, channels_first=False)
 
 
 def _vector_writer(name: str, space: Any) -> tuple[int, RowWriter]:
-    """Return how many numbers a value of this space takes, and what writes them, as `gymnasium.spaces.flatten` does."""
+    """Return how many numbers a value of this space takes, and a writer equivalent to `gymnasium.spaces.flatten`."""
     spaces = gymnasium().spaces
     if isinstance(space, spaces.Box | spaces.MultiBinary):
-        return int(np.prod(space.shape)), _plain
+        return int(np.prod(space.shape)), _write_plain
     if isinstance(space, spaces.Discrete):
-        return int(space.n), _one_hot(np.zeros(1, int), np.array([space.start]))
+        return int(space.n), _one_hot_writer(np.zeros(1, int), np.array([space.start]))
     if isinstance(space, spaces.MultiDiscrete):
         counts = space.nvec.ravel()
         firsts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        return int(counts.sum()), _one_hot(firsts, space.start.ravel())
+        return int(counts.sum()), _one_hot_writer(firsts, space.start.ravel())
     raise TfsmError(
         f"the environment {name!r} has observations of the space {type(space).__name__}; supported are {SUPPORTED}"
     )
 
 
-def _plain(rows: np.ndarray, values: np.ndarray) -> None:
+def _write_plain(rows: np.ndarray, values: np.ndarray) -> None:
     rows[:] = values.reshape(rows.shape)
 
 
-def _one_hot(firsts: np.ndarray, start: np.ndarray) -> RowWriter:
+def _one_hot_writer(firsts: np.ndarray, start: np.ndarray) -> RowWriter:
     shift = firsts - start
 
     def write(rows: np.ndarray, values: np.ndarray) -> None:
@@ -169,23 +169,23 @@ def _one_hot(firsts: np.ndarray, start: np.ndarray) -> RowWriter:
 
 
 MAX_FINITE_BOUND: Final = 1e15
-"""A bound as large as this is none: some environments write the largest number there is for infinity."""
+"""Larger bounds count as infinite; some environments declare the largest float instead of infinity."""
 SAMPLES: Final = 2_000
-"""Observations that the mean and the deviation are taken of."""
+"""Observations used for the mean and the deviation."""
 
 
 def normalize_by_bounds(encoder: ObservationEncoder) -> None:
-    """Scale numbers between two finite bounds to [-1, 1]."""
+    """Scale numbers with two finite bounds to [-1, 1]."""
     low, high = (np.full(encoder.length, end) for end in (-np.inf, np.inf))
     for part in encoder.vectors:
         if isinstance(part.space, gymnasium().spaces.Box):
-            low[part.place], high[part.place] = np.ravel(part.space.low), np.ravel(part.space.high)
-    middle, half = center_and_scale(low, high)
-    encoder.normalize(middle, 1.0 / half)
+            low[part.columns], high[part.columns] = np.ravel(part.space.low), np.ravel(part.space.high)
+    center, half = center_and_scale(low, high)
+    encoder.normalize(center, 1.0 / half)
 
 
 def center_and_scale(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the middle between bounds and half their distance; 0 and 1 where they are not finite.
+    """Return the midpoint of bounds and half their distance; 0 and 1 where they are not finite.
 
     >>> center_and_scale(np.array([-2.0, 0.0]), np.array([6.0, np.inf]))
     (array([2., 0.]), array([4., 1.]))
@@ -196,64 +196,64 @@ def center_and_scale(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def is_bounded(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Say which numbers have two finite bounds, one above the other."""
+    """Return which numbers have two finite, distinct bounds."""
     return (np.abs(low) < MAX_FINITE_BOUND) & (np.abs(high) < MAX_FINITE_BOUND) & (low < high)
 
 
 def normalize_by_samples(encoder: ObservationEncoder, env: Any) -> None:
-    """Subtract the mean and divide by the deviation of what random actions meet: always the same actions and episodes.
+    """Standardize by the mean and deviation of observations under random actions, which are the same every time.
 
     Args:
-        encoder: whose numbers.
-        env: an environment, which is left somewhere in an episode.
+        encoder: the encoder to normalize.
+        env: an environment; it is left in the middle of an episode.
     """
-    met: list[Any] = []
+    samples: list[Any] = []
     env.action_space.seed(0)
     for episode in range(SAMPLES):
         observation, _ = env.reset(seed=episode)
-        met.append(observation)
+        samples.append(observation)
         over = False
-        while not over and len(met) < SAMPLES:
+        while not over and len(samples) < SAMPLES:
             observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
-            met.append(observation)
+            samples.append(observation)
             over = terminated or truncated
-        if len(met) == SAMPLES:
+        if len(samples) == SAMPLES:
             break
-    seen = encoder.rows(met).astype(np.float64)
-    mean, deviation = seen.mean(axis=0), seen.std(axis=0)
-    kept = np.ones(encoder.length, bool)
+    vectors = encoder.encode_vectors(samples).astype(np.float64)
+    mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)
+    unchanged = np.ones(encoder.length, bool)
     for part in encoder.vectors:
-        kept[part.place] = not isinstance(part.space, gymnasium().spaces.Box)
-    # A number that never changes says nothing of its size.
-    kept |= deviation < 1e-6
-    encoder.normalize(np.where(kept, 0.0, mean), np.where(kept, 1.0, 1.0 / np.maximum(deviation, 1e-6)))
+        unchanged[part.columns] = not isinstance(part.space, gymnasium().spaces.Box)
+    # The scale of a number that never changes is unknown.
+    unchanged |= deviation < 1e-6
+    encoder.normalize(np.where(unchanged, 0.0, mean), np.where(unchanged, 1.0, 1.0 / np.maximum(deviation, 1e-6)))
 
 
 SUPPORTED_ACTIONS: Final = "Discrete, MultiDiscrete, MultiBinary and Box"
 
 
 class ActionDecoder(NamedTuple):
-    """How outputs are read."""
+    """Reads network outputs as actions."""
 
     outputs: int
-    """K, how many there are."""
+    """K, the number of outputs."""
     activation: str | None
-    """What the default network's outputs go through."""
+    """The activation of the default network's output layer."""
     decode: Callable[[np.ndarray], np.ndarray]
     """From finite outputs `[..., K]` to actions `[..., *shape]`."""
 
 
 def build_action_decoder(name: str, space: Any) -> ActionDecoder:
-    """Return how actions of a space are taken; the name is the environment's, for messages."""
+    """Return the decoder of an action space; `name` is the environment's name, for messages."""
     spaces = gymnasium().spaces
     if isinstance(space, spaces.Discrete):
         return ActionDecoder(int(space.n), None, lambda outputs: outputs.argmax(axis=-1) + int(space.start))
     if isinstance(space, spaces.MultiDiscrete):
         return _multi_discrete_decoder(space)
     if isinstance(space, spaces.MultiBinary):
-        return ActionDecoder(int(np.prod(space.shape)), None, lambda outputs: _shaped(outputs > 0, space))
+        return ActionDecoder(int(np.prod(space.shape)), None, lambda outputs: _to_actions(outputs > 0, space))
     if isinstance(space, spaces.Box):
-        return _numbers(space)
+        return _box_decoder(space)
     raise TfsmError(
         f"the environment {name!r} has actions of the space {type(space).__name__}; supported: {SUPPORTED_ACTIONS}"
     )
@@ -262,50 +262,50 @@ def build_action_decoder(name: str, space: Any) -> ActionDecoder:
 def _multi_discrete_decoder(space: Any) -> ActionDecoder:
     ends = np.cumsum(space.nvec.ravel())
 
-    def act(outputs: np.ndarray) -> np.ndarray:
+    def decode(outputs: np.ndarray) -> np.ndarray:
         parts = np.split(outputs, ends[:-1], axis=-1)
         chosen = np.stack([part.argmax(axis=-1) for part in parts], axis=-1) + space.start.ravel()
-        return _shaped(chosen, space)
+        return _to_actions(chosen, space)
 
-    return ActionDecoder(int(ends[-1]), None, act)
+    return ActionDecoder(int(ends[-1]), None, decode)
 
 
-def _numbers(space: Any) -> ActionDecoder:
+def _box_decoder(space: Any) -> ActionDecoder:
     low, high = (np.ravel(end).astype(np.float64) for end in (space.low, space.high))
     bounded = is_bounded(low, high)
-    middle, half = center_and_scale(low, high)
+    center, half = center_and_scale(low, high)
 
-    def act(outputs: np.ndarray) -> np.ndarray:
-        # From -1 to 1 where there are two bounds; elsewhere outputs are the numbers themselves.
-        numbers = middle + half * np.where(bounded, np.clip(outputs, -1.0, 1.0), outputs)
+    def decode(outputs: np.ndarray) -> np.ndarray:
+        # Outputs from -1 to 1 cover bounded actions; unbounded actions are the outputs themselves.
+        numbers = center + half * np.where(bounded, np.clip(outputs, -1.0, 1.0), outputs)
         numbers = np.clip(numbers, low, high)
         if np.issubdtype(space.dtype, np.integer):
             numbers = np.rint(numbers)
-        return _shaped(numbers, space)
+        return _to_actions(numbers, space)
 
-    return ActionDecoder(len(low), "tanh" if bounded.all() else None, act)
+    return ActionDecoder(len(low), "tanh" if bounded.all() else None, decode)
 
 
-def _shaped(actions: np.ndarray, space: Any) -> np.ndarray:
+def _to_actions(actions: np.ndarray, space: Any) -> np.ndarray:
     return actions.astype(space.dtype).reshape([*actions.shape[:-1], *space.shape])
 
 
-def to_inputs(kept: Nest) -> Nest:
-    """Return inputs: pictures are kept as bytes, and seen as numbers from 0 to 1."""
-    return tf.nest.map_structure(_number, kept)
+def to_inputs(experience: Nest) -> Nest:
+    """Return network inputs: images are stored as uint8 and scaled to [0, 1]."""
+    return tf.nest.map_structure(_to_float, experience)
 
 
-def _number(x: Tensor) -> Tensor:
+def _to_float(x: Tensor) -> Tensor:
     return tf.cast(x, tf.float32) / 255.0 if x.dtype == tf.uint8 else x
 
 
 def match_inputs(model: keras.Model, names: Sequence[str], env: str) -> list[int]:
-    """Return which of the things that are seen each of the model's inputs takes: by name, where there are several."""
+    """Return the index into `names` for each of the model's inputs; several inputs are matched by name."""
     if len(names) == 1:
         return [0]
     if not getattr(model, "inputs", None):
-        raise TfsmError(f"{env!r} has the inputs {', '.join(names)}: a subclassed model does not say which is which")
-    own = sorted(model.input) if isinstance(model.input, dict) else [tensor.name for tensor in model.inputs]
-    if sorted(own) != sorted(names):
-        raise TfsmError(f"the model's inputs are {', '.join(own)}, and those of {env!r} are {', '.join(names)}")
-    return [list(names).index(name) for name in own]
+        raise TfsmError(f"{env!r} has the inputs {', '.join(names)}, but a subclassed model does not name its inputs")
+    inputs = sorted(model.input) if isinstance(model.input, dict) else [tensor.name for tensor in model.inputs]
+    if sorted(inputs) != sorted(names):
+        raise TfsmError(f"the model's inputs are {', '.join(inputs)}, but those of {env!r} are {', '.join(names)}")
+    return [list(names).index(name) for name in inputs]

@@ -1,8 +1,9 @@
-"""Breadcrumbs: how far it is to the goal from everywhere, for a robot that does not fit everywhere.
+"""Breadcrumbs: the shortest path to the goal from every position, for a robot of a given radius.
 
-Free space is sampled on a grid of an eighth of the robot's radius. Grid points are joined to those up to four rows and
-columns away wherever the robot fits along the whole straight line, and Dijkstra's search runs outwards from the goal.
-Directions in between cost at most 0.8 % more than a straight line; between grid points the length is interpolated.
+Free space is sampled on a grid with a spacing of an eighth of the robot's radius. A grid point is connected to those up
+to four rows and columns away wherever the robot fits along the whole straight line, and Dijkstra's search runs outwards
+from the goal. Directions in between cost at most 0.8 % more than a straight line; between grid points the length is
+interpolated.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class PathLengthField(NamedTuple):
     """`[2]`: the first grid point."""
     spacing: float
     length: np.ndarray
-    """`[X, Y]`, finite everywhere: where a robot cannot be, as if it first went straight to where it can."""
+    """`[X, Y]`, finite everywhere; from a blocked point, the straight line to the nearest free point is added."""
     free: np.ndarray
-    """`[X, Y]`, whether a robot from the start can be there."""
+    """`[X, Y]`, whether the point can be reached from the start."""
 
     def at(self, positions: Tensor) -> Tensor:
         """Return path lengths `[B]` of positions `[B, 2]`, in tensor code."""
@@ -50,7 +51,7 @@ class PathLengthField(NamedTuple):
 
 @lru_cache(maxsize=16)
 def compute_path_lengths(maze: Maze) -> PathLengthField:
-    """Return the field of a maze, or raise an error that says why it is none: open, or without a way to the goal."""
+    """Return the path lengths of a maze; raise an error if it is not closed or the goal cannot be reached."""
     origin, spacing, points = _grid(maze)
     walls = tf.constant(maze.walls, tf.float64)
     room = np.concatenate([clearance(tf.constant(row), walls).numpy()[None] for row in points])
@@ -59,8 +60,8 @@ def compute_path_lengths(maze: Maze) -> PathLengthField:
     _, regions = connected_components(graph, directed=False)
     start = _start(maze, nodes, points)
     _check_closed(maze, nodes, points, graph, regions, start)
-    lengths = _from_goal(maze, nodes, points, graph, regions == regions[start])
-    # Where no robot can be, interpolation still needs a number; the other side of a wall is always farther.
+    lengths = _search_from_goal(maze, nodes, points, graph, regions == regions[start])
+    # Interpolation needs a number at blocked points, too; the other side of a wall is always farther.
     away, nearest = ndimage.distance_transform_edt(~np.isfinite(lengths), return_indices=True)
     filled = lengths[tuple(nearest)] + spacing * away
     return PathLengthField(origin, spacing, filled, np.isfinite(lengths))
@@ -69,7 +70,7 @@ def compute_path_lengths(maze: Maze) -> PathLengthField:
 def _grid(maze: Maze) -> tuple[np.ndarray, float, np.ndarray]:
     ends = np.reshape(maze.walls, [-1, 2])
     spacing = maze.radius / 8.0
-    # Outside the walls there must be room for a robot, to find out whether it can get there.
+    # The grid includes room for a robot outside the walls, to detect whether it can get there.
     margin = 2.0 * maze.radius
     low, high = ends.min(axis=0) - margin, ends.max(axis=0) + margin
     counts = np.ceil((high - low) / spacing).astype(int) + 1
@@ -80,7 +81,7 @@ def _grid(maze: Maze) -> tuple[np.ndarray, float, np.ndarray]:
 
 
 def _graph(points: np.ndarray, room: np.ndarray, spacing: float, maze: Maze) -> tuple[np.ndarray, sparse.csr_matrix]:
-    """Return grid points' numbers, -1 where a robot does not fit, and who is joined to whom, how far away."""
+    """Return node numbers of grid points, -1 where a robot does not fit, and the graph of distances between nodes."""
     fits = room >= maze.radius
     nodes = np.where(fits, np.cumsum(fits).reshape(fits.shape) - 1, -1)
     walls = np.array(maze.walls)
@@ -93,7 +94,7 @@ def _graph(points: np.ndarray, room: np.ndarray, spacing: float, maze: Maze) -> 
             there = (slice(dx, None), slice(max(0, dy), nodes.shape[1] - max(0, -dy)))
             length = spacing * math.hypot(dx, dy)
             joined = fits[here] & fits[there]
-            # Room changes by no more than the way; only lines that pass close to a wall need to be looked at.
+            # Clearance changes by at most the distance travelled, so only lines close to a wall need a check.
             close = joined & (room[here] + room[there] - length < 2.0 * maze.radius)
             joined[close] = _fits_along(points[here][close], points[there][close], walls, maze.radius)
             ends.append(nodes[here][joined])
@@ -105,7 +106,7 @@ def _graph(points: np.ndarray, room: np.ndarray, spacing: float, maze: Maze) -> 
 
 
 def _fits_along(starts: np.ndarray, stops: np.ndarray, walls: np.ndarray, radius: float) -> np.ndarray:
-    """Say whether lines between free points keep a distance from every wall.
+    """Return whether lines between free points keep their distance from every wall.
 
     The nearest points of two segments that do not cross include an end of one. The ends of the lines are free already,
     so the ends of the walls decide. A line that crosses a wall is shorter than the robot's diameter, and its ends could
@@ -146,13 +147,13 @@ def _check_closed(
     if regions[start] == regions[outside]:
         raise maze.error(
             ("start",),
-            f"a robot of radius {maze.radius:g} gets from the start to the outside: the maze is not closed"
+            f"the maze is not closed: a robot of radius {maze.radius:g} gets from the start to the outside"
             f"{_leak(maze, graph, nodes, points, start, outside)}",
         )
 
 
 def _leak(maze: Maze, graph: sparse.csr_matrix, nodes: np.ndarray, points: np.ndarray, start: int, outside: int) -> str:
-    """Say where a robot gets out: the first point of the shortest way that is beyond the walls' hull."""
+    """Describe where a robot gets out: the first point of the shortest path outside the walls' bounding box."""
     _, back = dijkstra(graph, directed=False, indices=outside, return_predecessors=True)
     ends = np.reshape(maze.walls, [-1, 2])
     low, high = ends.min(axis=0), ends.max(axis=0)
@@ -162,29 +163,31 @@ def _leak(maze: Maze, graph: sparse.csr_matrix, nodes: np.ndarray, points: np.nd
     return f" near ({places[here][0]:.0f}, {places[here][1]:.0f})" if here >= 0 else ""
 
 
-def _from_goal(
+def _search_from_goal(
     maze: Maze, nodes: np.ndarray, points: np.ndarray, graph: sparse.csr_matrix, reachable: np.ndarray
 ) -> np.ndarray:
-    """Return path lengths `[X, Y]`, infinite where a robot from the start cannot be."""
+    """Return path lengths `[X, Y]`, infinite at points that cannot be reached from the start."""
     away = _distances(points, maze.goal)
     arrives = (nodes >= 0) & (away < maze.reach)
-    arrives[arrives] &= _sees(points[arrives], np.array(maze.goal), np.array(maze.walls))
+    arrives[arrives] &= _is_visible(points[arrives], np.array(maze.goal), np.array(maze.walls))
     ends = nodes[arrives]
     if not reachable[ends].any():
-        raise maze.error(("goal",), f"a robot of radius {maze.radius:g} finds no way from the start to the goal")
+        raise maze.error(
+            ("goal",), f"there is no path from the start to the goal for a robot of radius {maze.radius:g}"
+        )
     size = graph.shape[0]
     to_goal = sparse.csr_matrix((away[arrives], (np.zeros(len(ends), int), ends)), shape=(1, size))
     whole = sparse.bmat([[graph, None], [to_goal, sparse.csr_matrix((1, 1))]], format="csr")
-    # A grid point that is the goal itself would be no edge at all in a sparse matrix.
+    # An edge of length zero, from the goal to a grid point at the same place, would vanish in a sparse matrix.
     whole.data = np.maximum(whole.data, 1e-9)
-    found = dijkstra(whole, directed=False, indices=size)[:size]
+    distances = dijkstra(whole, directed=False, indices=size)[:size]
     lengths = np.full(nodes.shape, np.inf)
-    lengths[nodes >= 0] = np.where(reachable, found, np.inf)
+    lengths[nodes >= 0] = np.where(reachable, distances, np.inf)
     return lengths
 
 
-def _sees(points: np.ndarray, target: np.ndarray, walls: np.ndarray) -> np.ndarray:
-    """Say whether no wall stands between points and a target."""
+def _is_visible(points: np.ndarray, target: np.ndarray, walls: np.ndarray) -> np.ndarray:
+    """Return whether there is no wall between points and a target."""
 
     def side(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         return (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (c[..., 0] - a[..., 0])

@@ -1,4 +1,4 @@
-"""Pictures of the hard maze: walls, robot, sensors and trails, drawn by pygame without a display."""
+"""Draw the hard maze: walls, robots, sensors and trails, with pygame and without a display."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAILS: Final[Color] = (190, 120, 150)
 
 
 def draw_maze(maze: Maze) -> Canvas:
-    """Return a picture of a maze, to draw on in its own units."""
+    """Return a canvas in the maze's units, with the walls, the start and the goal."""
     ends = np.reshape(maze.walls, [-1, 2])
     canvas = Canvas(ends.min(axis=0), ends.max(axis=0))
     canvas.circle(maze.start, maze.radius, START, width=1.0)
@@ -33,17 +33,17 @@ def draw_maze(maze: Maze) -> Canvas:
 
 @dataclass(frozen=True)
 class MazeFilm:
-    """Robots in a maze; the first is followed, of the others only the trails are drawn."""
+    """A film of robots in a maze. The first one is followed; of the others only the trails are drawn."""
 
     maze: Maze
     trails: np.ndarray
     """`[B, steps + 1, 3]`: x, y and heading."""
     sensors: np.ndarray
-    """`[steps + 1, 11]`: what the first robot senses."""
+    """`[steps + 1, 11]`: the sensor readings of the first robot."""
     arrives: np.ndarray
-    """`[B]`, whether each was ever there."""
+    """`[B]`, whether each robot reached the goal."""
     lengths: np.ndarray
-    """`[B]`, how far it is to the goal from where each ends."""
+    """`[B]`, the path length left at the end."""
     angles: tuple[float, ...]
     range: float
     rate: float = 40.0
@@ -53,12 +53,12 @@ class MazeFilm:
         return draw_maze(self.maze)
 
     def __len__(self) -> int:
-        """Return one frame for each pose."""
+        """Return the number of frames, one per pose."""
         return self.trails.shape[1]
 
     def frame(self, index: int) -> np.ndarray:
-        """Draw one moment."""
-        canvas = self._ground(index)
+        """Draw one frame."""
+        canvas = self._background(index)
         x, y, heading = self.trails[0, index]
         canvas.line(self.trails[0, : index + 1, :2], ROBOT, 0.9)
         for angle, reading in zip(self.angles, self.sensors[index, 1:7], strict=True):
@@ -77,21 +77,21 @@ class MazeFilm:
         return canvas.image()
 
     def still(self) -> np.ndarray:
-        """Draw the whole trail."""
-        canvas = self._ground(len(self) - 1)
+        """Draw the complete trail."""
+        canvas = self._background(len(self) - 1)
         canvas.line(self.trails[0, :, :2], ROBOT, 1.2)
         canvas.circle(self.trails[0, -1, :2], self.maze.radius, ROBOT)
         if len(self.trails) > 1:
             others = self.arrives[1:]
             canvas.words(f"{int(others.sum())} of {len(others)} mutants arrive")
         else:
-            there = "arrives" if self.arrives[0] else f"{self.lengths[0]:.0f} from the goal"
-            canvas.words(there)
+            result = "arrives" if self.arrives[0] else f"{self.lengths[0]:.0f} from the goal"
+            canvas.words(result)
         return canvas.image()
 
-    def _ground(self, index: int) -> Canvas:
+    def _background(self, index: int) -> Canvas:
         canvas = self._empty.copy()
-        # Who does not arrive is drawn first: the others are what one looks for.
+        # Robots that arrive are drawn last, on top of the others.
         for i in sorted(range(1, len(self.trails)), key=lambda i: bool(self.arrives[i])):
             colour = ARRIVES if self.arrives[i] else FAILS
             canvas.line(self.trails[i, : index + 1 : 2, :2], colour, 0.7)
@@ -99,8 +99,8 @@ class MazeFilm:
         return canvas
 
 
-def draw_endpoints(maze: Maze, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Draw where populations `[T, N, 2]` ended, the later the darker."""
+def draw_endpoints(maze: Maze, evaluations: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Draw the final positions of populations `[T, N, 2]`; later ones are darker."""
     canvas = draw_maze(maze)
-    canvas.populations(evaluations, places, 1.1)
+    canvas.populations(evaluations, positions, 1.1)
     return canvas.image()

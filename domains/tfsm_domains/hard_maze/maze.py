@@ -1,4 +1,4 @@
-"""Maze file with line numbers."""
+"""Read maze files. Error messages name the file and the line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 
 
 def locate_lines(text: str) -> dict[tuple[str | int, ...], int]:
-    """Return the line of each top-level key, `(key,)`, and of each array in the array that it holds, `(key, i)`."""
+    """Return the line of each top-level key, `(key,)`, and of each array nested in its value, `(key, i)`."""
     return dict(_iter_lines(text))
 
 
@@ -54,7 +54,7 @@ _MOST: Final = {"walls": 1_000, "steps": 100_000}
 
 @dataclass(frozen=True, kw_only=True)
 class Maze:
-    """Where a robot of this radius starts, where it shall go, and what is in its way."""
+    """A maze: its walls, the robot's radius and start, and the goal."""
 
     walls: tuple[Wall, ...]
     start: Point
@@ -65,10 +65,10 @@ class Maze:
     steps: int = 400
     radius: float = 8.0
     reach: float = 10.0
-    """How near the goal counts as there."""
+    """Distance from the goal that counts as reached."""
     source: str = field(default="", compare=False)
     lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict, compare=False, repr=False)
-    """The line of each value in the file that it came from."""
+    """The line of each value in the source file."""
 
     def error(self, where: tuple[str | int, ...], message: str) -> TfsmError:
         """Return an error that names the file and the line."""
@@ -76,7 +76,7 @@ class Maze:
 
 
 def read_maze(path: str | None = None) -> Maze:
-    """Read a maze file; none: the paper's maze. Whether it makes sense as a place is for `breadcrumb` to say."""
+    """Read a maze file; None: the paper's maze. Only the file format is checked here, geometry in `breadcrumb`."""
     file = PAPER if path is None else Path(os.path.expanduser(path))
     try:
         text = file.read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def read_maze(path: str | None = None) -> Maze:
 
 
 def _unreadable(error: ValueError) -> str:
-    # Python's word for a name with a zero byte in it is ValueError, too.
+    # A path with a zero byte raises ValueError, too.
     return "not a UTF-8 text file" if isinstance(error, UnicodeDecodeError) else str(error)
 
 
@@ -95,14 +95,14 @@ def _unreadable(error: ValueError) -> str:
 def _parse_maze(text: str, source: str) -> Maze:
     try:
         table = tomllib.loads(text)
-    # ValueError: syntax errors, and integers of thousands of digits; RecursionError: brackets of brackets
+    # ValueError: syntax errors, and integers with thousands of digits; RecursionError: deeply nested brackets
     except (ValueError, RecursionError) as error:
         raise TfsmError(f"{source}: {error}") from None
     lines = locate_lines(text)
     known = (*_REQUIRED, *_OPTIONAL)
     for key in table:
         if key not in known:
-            raise _error(source, lines, (key,), f"a maze has no {key!r}{suggestion(key, known)}")
+            raise _error(source, lines, (key,), f"unknown key {key!r}{suggestion(key, known)}")
     for key in _REQUIRED:
         if key not in table:
             raise TfsmError(f"{source}: {key!r} is missing; a maze needs {', '.join(_REQUIRED)}")
@@ -111,33 +111,33 @@ def _parse_maze(text: str, source: str) -> Maze:
 
 
 def _check_value(value: Any, key: str, source: str, lines: Mapping[tuple[str | int, ...], int]) -> Any:
-    def wrong(expected: str, *index: int) -> TfsmError:
+    def value_error(expected: str, *index: int) -> TfsmError:
         shown = value[index[0]] if index else value
         return _error(source, lines, (key, *index), f"{_noun(key, *index)} must be {expected}, got {_short(shown)}")
 
     if key == "name":
         if not isinstance(value, str) or not value.strip():
-            raise wrong("a text that is not empty")
+            raise value_error("a string that is not empty")
         return value
     if key == "steps":
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST["steps"]:
-            raise wrong(f"a whole number from 1 to {_MOST['steps']:,}")
+            raise value_error(f"an integer from 1 to {_MOST['steps']:,}")
         return value
     if key in ("radius", "reach", "heading"):
         if not _numbers([value], 1) or (key != "heading" and not value > 0):
-            raise wrong("a number" if key == "heading" else "a number above 0")
+            raise value_error("a number" if key == "heading" else "a number above 0")
         return float(value)
     if key in ("start", "goal"):
         if not _numbers(value, 2):
-            raise wrong("two numbers, [x, y]")
+            raise value_error("two numbers, [x, y]")
         return tuple(map(float, value))
     if not isinstance(value, list) or not 1 <= len(value) <= _MOST["walls"]:
-        raise wrong(f"a list of 1 to {_MOST['walls']:,} walls, [[x1, y1, x2, y2], ...]")
+        raise value_error(f"a list of 1 to {_MOST['walls']:,} walls, [[x1, y1, x2, y2], ...]")
     for i, wall in enumerate(value):
         if not _numbers(wall, 4):
-            raise wrong("four numbers, [x1, y1, x2, y2]", i)
+            raise value_error("four numbers, [x1, y1, x2, y2]", i)
         if wall[:2] == wall[2:]:
-            raise wrong("longer than nothing", i)
+            raise value_error("longer than zero", i)
     return tuple(tuple(map(float, wall)) for wall in value)
 
 
@@ -145,7 +145,7 @@ def _numbers(value: Any, count: int) -> bool:
     return (
         isinstance(value, list)
         and len(value) == count
-        # Beyond a million, floats of the robot's own world would be too coarse.
+        # Beyond a million, 32-bit sensor arithmetic would be too coarse.
         and all(type(x) in (int, float) and abs(x) <= 1e6 for x in value)
     )
 
@@ -157,8 +157,8 @@ def _noun(key: str, *index: int) -> str:
 def _short(value: Any) -> str:
     try:
         shown = repr(value)
-    except ValueError:  # of hexadecimal digits Python reads any number, and refuses to write it in decimal ones
-        return "a number of thousands of digits"
+    except ValueError:  # Python reads hexadecimal integers of any length, but limits the conversion to decimal
+        return "a number with thousands of digits"
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 

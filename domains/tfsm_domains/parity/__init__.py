@@ -1,4 +1,4 @@
-"""Recurrent parity: a network reads bits one at a time and says whether the ones are odd in number."""
+"""Recurrent parity: a network reads bits one at a time and classifies whether the number of ones is odd."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tfsm.plugins.registry import Registry
 class ParityOptions:
     """Options of recurrent parity."""
 
-    bits: Annotated[int, Ge(1), Le(12), Doc("length of the sequences; all 2^bits of them are shown")] = 4
+    bits: Annotated[int, Ge(1), Le(12), Doc("length of the sequences; all 2^bits of them are used")] = 4
     outputs: Annotated[Literal[1, 2], Doc("2: softmax over even and odd; 1: a sigmoid for odd")] = 2
-    units: Annotated[int, Ge(1), Doc("units in each recurrent layer")] = 20
+    units: Annotated[int, Ge(1), Doc("units per recurrent layer")] = 20
     layers: Annotated[int, Ge(1), Doc("recurrent layers")] = 2
 
 

@@ -1,4 +1,4 @@
-"""Recurrent parity, as a compiled domain."""
+"""Recurrent parity as a compiled domain."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tfsm_domains.parity import ParityOptions
 
 @dataclass(frozen=True, kw_only=True)
 class Parity(ParityOptions):
-    """Classify every sequence of `bits` bits by whether its ones are odd in number.
+    """Classify every sequence of `bits` bits by whether its number of ones is odd.
 
-    The network reads one bit at a time, most significant first, and is asked after the last. Fitness is the mean
-    log-likelihood of the right answer; solved means that every sequence is classified right.
+    The network reads one bit at a time, most significant first, and answers after the last. Fitness is the mean
+    log-likelihood of the right answer; solved means that every sequence is classified correctly.
     """
 
     compiled: ClassVar[bool] = True
@@ -27,7 +27,7 @@ class Parity(ParityOptions):
 
     @property
     def behavior_bounds(self) -> tuple[tuple[float, float], ...]:
-        """Probabilities, one for each sequence."""
+        """Probabilities, one per sequence."""
         return ((0.0, 1.0),) * 2**self.bits
 
     def network(self) -> keras.Model:
@@ -41,27 +41,27 @@ class Parity(ParityOptions):
         return keras.Sequential([keras.Input((self.bits, 1)), *recurrent, answer], name="parity")
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
-        """Show all sequences to genomes `[B, P]`."""
+        """Evaluate genomes `[B, P]` on all sequences."""
         rows = network.rows(genomes, self.observe(()))  # [B, 2^bits, outputs]
         odd = self._odd()
         p_odd = rows[..., -1]
         p_even = rows[..., 0] if self.outputs == 2 else 1.0 - p_odd
-        # Far below what training distinguishes, far above where a logarithm overflows.
+        # Far below what evolution can distinguish, far above where a logarithm overflows.
         likelihood = tf.maximum(tf.where(odd, p_odd, p_even), 1e-30)
         right = tf.where(odd, p_odd > p_even, p_even > p_odd)
-        # A maximum may swallow NaN on some devices; a broken network must stay broken.
+        # A maximum may drop NaN on some devices; a broken network must stay broken.
         finite = tf.reduce_all(tf.math.is_finite(rows), axis=[1, 2])
         cases = tf.math.log(likelihood)
         fitness = tf.where(finite, tf.reduce_mean(cases, axis=-1), float("nan"))
         return Evaluation(fitness, tf.reduce_all(right, axis=-1), p_odd, cases=cases)
 
     def performance(self, evaluation: Evaluation) -> Tensor:
-        """Return how many sequences are classified right."""
+        """Return how many sequences are classified correctly."""
         right = tf.where(self._odd(), evaluation.behavior > 0.5, evaluation.behavior < 0.5)
         return tf.reduce_sum(tf.cast(right, tf.float32), axis=-1)
 
     def observe(self, experience: Nest) -> Nest:
-        """Return all sequences `[1, 2^bits, bits, 1]`, which everybody sees."""
+        """Return all sequences `[1, 2^bits, bits, 1]`, which are the same for all genomes."""
         return tf.constant(self._sequences()[None], tf.float32)
 
     def _odd(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""Topdown Maze and First-person 3D Maze: deep recurrent networks find a hidden path from raw pixels and memory."""
+"""Topdown Maze and First-person 3D Maze: deep recurrent networks follow a hidden path from raw pixels and memory."""
 
 from __future__ import annotations
 
@@ -17,34 +17,32 @@ Scoring = Literal["touched", "progress"]
 
 @dataclass(frozen=True, kw_only=True)
 class PixelMazeOptions:
-    """What both mazes have."""
+    """Options of both mazes."""
 
-    maze: Annotated[str | None, Doc("a maze file of your own, or short: an easier maze; none: the default maze")] = None
+    maze: Annotated[str | None, Doc("path of a maze file, or short: an easier maze; none: the default maze")] = None
     scoring: Annotated[
         Scoring,
-        Doc("a point for each square of the path; touched: in whatever order, progress: only in the path's own"),
+        Doc("one point per square of the path; touched: in any order, progress: only in the order of the path"),
     ] = "touched"
     network: Annotated[
         Kind, Doc("lstm: the paper's convolutions and LSTM layers; convlstm: a stack of ConvLSTM2D layers")
     ] = "lstm"
-    dual_bias: Annotated[bool, Doc("LSTM layers with two bias vectors, which gives the paper's numbers of weights")] = (
-        False
-    )
+    dual_bias: Annotated[bool, Doc("LSTM layers with two bias vectors, to match the paper's number of weights")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class TopdownOptions(PixelMazeOptions):
     """Options of the topdown maze."""
 
-    steps: Annotated[int, Ge(1), Doc("moves of an episode")] = 40
+    steps: Annotated[int, Ge(1), Doc("moves per episode")] = 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class FirstPersonOptions(PixelMazeOptions):
     """Options of the first-person maze."""
 
-    frames: Annotated[int, Ge(1), Doc("frames of an episode")] = 400
-    hold: Annotated[int, Ge(1), Doc("frames that each action is held for")] = 4
+    frames: Annotated[int, Ge(1), Doc("frames per episode")] = 400
+    hold: Annotated[int, Ge(1), Doc("frames per action")] = 4
 
 
 tfsm_hooks = 2

@@ -1,4 +1,4 @@
-"""What both mazes have in common."""
+"""The base class of both pixel mazes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tfsm_domains.pixel_maze.layout import SHIPPED, Layout
 
 @dataclass(frozen=True, init=False)
 class PixelMaze:
-    """Walk along a path that is not seen; fitness is how many of its squares were touched, solved is all of them.
+    """Walk along a hidden path. Fitness is the number of its squares touched; solved means all of them.
 
-    Options are kept apart from the domain because one of them has a method's name, `network`.
+    The options are a separate object because one of them, `network`, has the name of a method.
     """
 
     compiled: ClassVar[bool] = True
@@ -28,7 +28,7 @@ class PixelMaze:
     layout: Layout = field(repr=False, compare=False)
 
     def _set(self, **values: Any) -> None:
-        """Set fields, once: a frozen dataclass forbids it later."""
+        """Set the fields of a frozen dataclass in its `__init__`."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -38,14 +38,14 @@ class PixelMaze:
         return (0.0, float(self.layout.width)), (0.0, float(self.layout.height))
 
     def files(self) -> dict[str, Path]:
-        """Return the maze file, if it is the user's own."""
+        """Return the maze file, unless it is a built-in one."""
         maze = self.options.maze
         return {} if maze is None or maze in SHIPPED else {"maze": Path(self.layout.source)}
 
     def performance(self, evaluation: Evaluation) -> Tensor:
-        """Return how many of the path's squares were touched."""
+        """Return the number of squares of the path that were touched."""
         return evaluation.fitness
 
     def picture(self, evaluations: np.ndarray, behavior: np.ndarray) -> np.ndarray:
-        """Draw where populations ended."""
+        """Draw the final positions of populations."""
         return draw_endpoints(self.layout, evaluations, behavior)

@@ -1,4 +1,4 @@
-"""Pictures of the pixel mazes: the map with the agents on it, and beside it what the first of them sees."""
+"""Draw the pixel mazes: the map with the agents, and next to it the view of the first agent."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FAILS: Final[Color] = (190, 120, 150)
 
 @dataclass(frozen=True)
 class PixelFilm:
-    """Agents in a maze; the first is followed, of the others only the trails are drawn."""
+    """A film of agents in a maze. The first one is followed; of the others only the trails are drawn."""
 
     layout: Layout
     trails: np.ndarray
-    """`[B, steps + 1, 2 or 3]`: x and y in squares, and a heading in radians where agents have one."""
+    """`[B, steps + 1, 2 or 3]`: x and y in squares, and the heading in radians if agents have one."""
     pictures: np.ndarray
-    """`[steps + 1, 64, 64]`, bytes: what the first agent sees."""
+    """`[steps + 1, 64, 64]`, uint8: the view of the first agent."""
     rate: float
 
     @cached_property
@@ -36,17 +36,17 @@ class PixelFilm:
         return draw_layout(self.layout)
 
     def __len__(self) -> int:
-        """Return one frame for each place."""
+        """Return the number of frames, one per position."""
         return self.trails.shape[1]
 
     def frame(self, index: int) -> np.ndarray:
-        """Draw one moment."""
+        """Draw one frame."""
         canvas = self._draw_map(index)
         canvas.words(f"step {index}: {self._count(0, index)} of {len(self.layout.path)} squares")
         return self._add_view(canvas.image(), index)
 
     def still(self) -> np.ndarray:
-        """Draw the whole trail."""
+        """Draw the complete trail."""
         last = len(self) - 1
         canvas = self._draw_map(last)
         words = f"{self._count(0, last)} of {len(self.layout.path)} squares"
@@ -63,7 +63,7 @@ class PixelFilm:
         last = len(self) - 1
         for i in range(1, len(self.trails)):
             colour = SOLVES if self._count(i, last) == len(self.layout.path) else FAILS
-            shift = 0.3 * (i / len(self.trails) - 0.5)  # beside each other where they go the same way
+            shift = 0.3 * (i / len(self.trails) - 0.5)  # next to each other where trails coincide
             canvas.line(self.trails[i, : index + 1, :2] + shift, colour, 0.04)
         canvas.line(self.trails[0, : index + 1, :2], AGENT, 0.08)
         x, y = self.trails[0, index, :2]
@@ -81,7 +81,7 @@ class PixelFilm:
         return len(self._touched(agent, index))
 
     def _add_view(self, image: np.ndarray, index: int) -> np.ndarray:
-        """Put what the agent sees beside the map, as large as fits in whole pixels."""
+        """Put the agent's view next to the map, enlarged by an integer factor."""
         height = image.shape[0]
         times = max(1, (height - 40) // self.pictures.shape[1])
         seen = np.kron(self.pictures[index], np.ones([times, times], np.uint8))
@@ -93,7 +93,7 @@ class PixelFilm:
 
 
 def draw_layout(layout: Layout) -> Canvas:
-    """Return a picture of a maze with its hidden path, to draw on in squares."""
+    """Return a canvas in units of squares, with the maze and its hidden path."""
     canvas = Canvas((0.0, 0.0), (layout.width, layout.height))
     for row in range(layout.height):
         for column in range(layout.width):
@@ -108,7 +108,7 @@ def draw_layout(layout: Layout) -> Canvas:
 
 
 def draw_endpoints(layout: Layout, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Draw where populations `[T, N, 2]` ended, the later the darker; dots are strewn over their squares."""
+    """Draw the final positions of populations `[T, N, 2]`, jittered within their squares; later ones are darker."""
     canvas = draw_layout(layout)
     canvas.populations(evaluations, places + np.random.default_rng(0).uniform(-0.3, 0.3, places.shape), 0.05)
     return canvas.image()

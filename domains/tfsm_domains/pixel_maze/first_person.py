@@ -1,4 +1,4 @@
-"""The first-person maze, as a compiled domain."""
+"""The first-person maze as a compiled domain."""
 
 from __future__ import annotations
 
@@ -20,108 +20,108 @@ from tfsm_domains.pixel_maze.raycast import Pose, begin, draw, move, view, walls
 
 DEPTH = 8
 RATE = 30.0
-"""Frames a second, to be looked at."""
+"""Frames per second in films."""
 
 
 class PathProgress(NamedTuple):
-    """What B agents have achieved."""
+    """The squares that B agents have visited."""
 
     touched: Tensor
-    """`[B, rows, columns]`, which squares they were ever on."""
+    """`[B, rows, columns]`, the squares visited so far."""
     progress: Tensor
-    """`[B]`, how far along the path's walk they came, one square after the other."""
+    """`[B]`, the number of squares of the route visited in order."""
 
 
 class FirstPersonEpisode(NamedTuple):
     """An episode of B agents."""
 
     poses: Tensor
-    """`[B, decisions, 3]`: x, y and heading, where the network was asked."""
+    """`[B, decisions, 3]`: x, y and heading at each decision."""
     end: Tensor
     """`[B, 2]`"""
     done: PathProgress
     finite: Tensor
-    """`[B]`, whether all outputs were numbers."""
+    """`[B]`, whether all outputs were finite."""
     trail: Tensor
-    """`[B, frames + 1, 3]`: every pose, if asked for; else of no frames."""
+    """`[B, frames + 1, 3]`: every pose; `[B, 0, 3]` unless requested."""
 
 
 @dataclass(frozen=True, init=False)
 class FirstPersonMaze(PixelMaze):
-    """A maze in first person; the options are those of `FirstPersonOptions`."""
+    """The maze in first person. The options are those of `FirstPersonOptions`."""
 
     options: FirstPersonOptions
     walls: np.ndarray = field(repr=False, compare=False)
     path: np.ndarray = field(repr=False, compare=False)
     route_masks: np.ndarray = field(repr=False, compare=False)
-    """Of each square of the walk a map with it alone; then an empty one, once all are behind."""
+    """One map per square of the route with that square alone; then an empty one, for a complete route."""
 
     def __init__(self, **options: Any) -> None:
-        given = FirstPersonOptions(**options)
-        # A square takes three frames at least.
-        layout = read_layout(given.maze, given.frames // 3)
-        walls, walk = walls_of(layout), layout.route()
-        due = np.zeros([len(walk) + 1, *walls.shape], bool)
-        for number, square in enumerate(walk):
-            due[number, square.row, square.column] = True
-        self._set(options=given, layout=layout, walls=walls, path=due.any(axis=0), route_masks=due)
+        parsed = FirstPersonOptions(**options)
+        # Crossing a square takes at least three frames.
+        layout = read_layout(parsed.maze, parsed.frames // 3)
+        walls, route = walls_of(layout), layout.route()
+        masks = np.zeros([len(route) + 1, *walls.shape], bool)
+        for number, square in enumerate(route):
+            masks[number, square.row, square.column] = True
+        self._set(options=parsed, layout=layout, walls=walls, path=masks.any(axis=0), route_masks=masks)
 
     @property
     def decisions(self) -> int:
-        """How often the network is asked."""
+        """The number of decisions per episode."""
         return -(-self.options.frames // self.options.hold)
 
     def network(self) -> keras.Model:
-        """Return the paper's network for this task, or the one that was asked for."""
+        """Return the network that the options select, by default the paper's."""
         if self.options.network == "convlstm":
             return stacked_conv_lstm(self.decisions)
         return convolutional_lstm(self.decisions, DEPTH, dual_bias=self.options.dual_bias)
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
-        """Let each of genomes `[B, P]` walk."""
-        walk = self.simulate(network, genomes)
-        count = self.score(walk.done)
+        """Let each of genomes `[B, P]` control an agent."""
+        episode = self.simulate(network, genomes)
+        count = self.score(episode.done)
         return Evaluation(
-            tf.where(walk.finite, count, float("nan")),
+            tf.where(episode.finite, count, float("nan")),
             tf.equal(count, float(self.path.sum())),
-            tf.cast(walk.end, tf.float32),
-            walk.poses,
+            tf.cast(episode.end, tf.float32),
+            episode.poses,
         )
 
     def observe(self, experience: Nest) -> Nest:
-        """Return what was seen from poses `[B, T, 3]`, drawn again: one sequence of pictures."""
-        return self._seen(experience)[:, None]
+        """Return the views from poses `[B, T, 3]`, rendered again, as one sequence of images."""
+        return self._render(experience)[:, None]
 
     def begin(self, count: int) -> tuple[Tensor, PathProgress]:
-        """Return the poses `[B, 3]` of `count` agents at the start, and what they have achieved there."""
+        """Return the poses `[B, 3]` of `count` agents at the start, and their progress there."""
         start = _pack(begin(self.layout, count))
         return start, PathProgress(self._occupied(start), tf.ones([count], tf.int32))
 
     def score(self, done: PathProgress) -> Tensor:
-        """Return how many of the path's squares count as touched: `[B]`."""
+        """Return the number of path squares that count as touched, `[B]`."""
         if self.options.scoring == "progress":
             return tf.cast(tf.gather(count_distinct_squares(self.layout.route()), done.progress), tf.float32)
         return tf.reduce_sum(tf.cast(done.touched & self.path, tf.float32), axis=[1, 2])
 
     def simulate(self, network: Network, genomes: Tensor, *, trail: bool = False) -> FirstPersonEpisode:
-        """Return a whole episode of genomes `[B, P]`; with `trail`, every frame's pose too."""
+        """Return a complete episode of genomes `[B, P]`; with `trail`, including the pose of every frame."""
         options, count = self.options, genomes.shape[0]
         step = network.stepper(genomes, observation=tf.TensorSpec([SIZE, SIZE, 1], tf.float32))
-        # Drawing and moving are many small operations, the network few large ones.
-        see = tf.function(self._seen, jit_compile=True, autograph=False)
+        # XLA for rendering and moving, which are many small operations; the network is a few large ones.
+        see = tf.function(self._render, jit_compile=True, autograph=False)
         go = tf.function(self.hold_action, jit_compile=True, autograph=False)
 
         def decide(
-            t: Tensor, here: Tensor, done: PathProgress, sound: Tensor, state: Nest, *kept: tf.TensorArray
+            t: Tensor, here: Tensor, done: PathProgress, finite: Tensor, state: Nest, *kept: tf.TensorArray
         ) -> Any:
             past, every = kept
             outputs, state = step(see(here), state)
-            sound &= tf.reduce_all(tf.math.is_finite(outputs), axis=-1)
+            finite &= tf.reduce_all(tf.math.is_finite(outputs), axis=-1)
             past = past.write(t, here)
             action = tf.argmax(outputs, axis=-1, output_type=tf.int32)
             track, done = go(here, action, done, t * options.hold)
             every = every.write(t, track) if trail else every
-            return t + 1, track[:, -1], done, sound, state, past, every
+            return t + 1, track[:, -1], done, finite, state, past, every
 
         start, nothing = self.begin(count)
         first = (
@@ -133,46 +133,46 @@ class FirstPersonMaze(PixelMaze):
             tf.TensorArray(tf.float64, self.decisions, element_shape=[count, 3]),
             tf.TensorArray(tf.float64, self.decisions if trail else 0, element_shape=[count, options.hold, 3]),
         )
-        _, here, done, sound, _, past, every = tf.while_loop(
+        _, here, done, finite, _, past, every = tf.while_loop(
             lambda t, *_: t < self.decisions, decide, first, maximum_iterations=self.decisions
         )
         track = tf.zeros([count, 0, 3], tf.float64)
         if trail:
-            walked = tf.reshape(tf.transpose(every.stack(), [1, 0, 2, 3]), [count, -1, 3])
-            track = tf.concat([start[:, None], walked[:, : options.frames]], axis=1)
-        return FirstPersonEpisode(tf.transpose(past.stack(), [1, 0, 2]), here[:, :2], done, sound, track)
+            moves = tf.reshape(tf.transpose(every.stack(), [1, 0, 2, 3]), [count, -1, 3])
+            track = tf.concat([start[:, None], moves[:, : options.frames]], axis=1)
+        return FirstPersonEpisode(tf.transpose(past.stack(), [1, 0, 2]), here[:, :2], done, finite, track)
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
-        """Film agents; what the first one sees is shown beside the map."""
-        walked = tf.function(lambda: self.simulate(network, genomes, trail=True), autograph=False)
-        trail = walked().trail.numpy()
+        """Film agents, with the view of the first one next to the map."""
+        simulate = tf.function(lambda: self.simulate(network, genomes, trail=True), autograph=False)
+        trail = simulate().trail.numpy()
         pictures = draw(self.walls, None, tf.constant(trail[0, :, :2]), tf.constant(trail[0, :, 2])).numpy()
         trail[..., 2] = np.radians(trail[..., 2])
         return PixelFilm(self.layout, trail, pictures, rate=RATE)
 
-    def _seen(self, poses: Tensor) -> Tensor:
+    def _render(self, poses: Tensor) -> Tensor:
         return view(self.walls, None, poses[..., :2], poses[..., 2])[..., None]
 
     def hold_action(
         self, here: Tensor, action: Tensor, done: PathProgress, frame: Tensor
     ) -> tuple[Tensor, PathProgress]:
-        """Do the same for as many frames as an action is held, as long as there are any left.
+        """Repeat an action for `hold` frames, or until the episode ends.
 
         Args:
             here: `[B, 3]`: x, y and heading.
             action: `[B]`
-            done: what was achieved before.
-            frame: frames that were before: of all agents, or `[B]`.
+            done: the progress so far.
+            frame: frames already played: a scalar for all agents, or `[B]`.
 
         Returns:
-            The poses after each frame, `[B, hold, 3]`, and what was achieved.
+            The poses after each frame, `[B, hold, 3]`, and the new progress.
         """
         before, track = tf.reshape(frame, [-1, 1]), []
         for i in range(self.options.hold):
             moved = _pack(move(self.walls, Pose(here[:, :2], here[:, 2]), action))
             here = tf.where(before + i < self.options.frames, moved, here)
             on = self._occupied(here)
-            # One square a frame: no step is longer than a third of one.
+            # At most one new square per frame: no step is longer than a third of one.
             next_one = tf.reduce_any(on & tf.gather(self.route_masks, done.progress), axis=[1, 2])
             done = PathProgress(done.touched | on, done.progress + tf.cast(next_one, tf.int32))
             track.append(here)

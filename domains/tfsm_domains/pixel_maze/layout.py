@@ -1,4 +1,4 @@
-"""A grid maze as its text file tells it: walls, and the hidden path from the start to the end."""
+"""Read grid mazes from text files: the walls, and the hidden path from the start to the end."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tfsm.errors import TfsmError
 
 DEFAULT: Final = Path(__file__).with_name("maze.txt")
 SHIPPED: Final = {"short": Path(__file__).with_name("short.txt")}
-"""Mazes that go by a name."""
+"""Built-in mazes by name."""
 WALL, FREE, START, END, PATH = "#.SE+"
 _MOST: Final = 101
 """Rows and columns."""
 
 
 class Square(NamedTuple):
-    """A place on the grid: rows count downwards, columns to the right."""
+    """A position on the grid; rows count downwards, columns to the right."""
 
     row: int
     column: int
@@ -32,25 +32,25 @@ class Layout:
     """A closed grid maze with a hidden path through it."""
 
     rows: tuple[str, ...]
-    """The drawing, a character a square."""
+    """The drawing, one character per square."""
     start: Square
     end: Square
     path: frozenset[Square]
-    """The squares to touch, start and end among them."""
+    """The squares to touch, including start and end."""
     source: str = ""
 
     @property
     def height(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return len(self.rows)
 
     @property
     def width(self) -> int:
-        """How many columns."""
+        """The number of columns."""
         return len(self.rows[0])
 
     def free(self, square: Square) -> bool:
-        """Whether one can be there."""
+        """Return whether a square is free."""
         return self.rows[square.row][square.column] != WALL
 
     def squares(self) -> list[Square]:
@@ -59,30 +59,30 @@ class Layout:
         return [square for square in every if self.free(square)]
 
     def neighbours(self, square: Square) -> list[Square]:
-        """Return the free squares beside one: right, down, left, up."""
+        """Return the free neighbours of a square: right, down, left, up."""
         row, column = square
         beside = (Square(row, column + 1), Square(row + 1, column), Square(row, column - 1), Square(row - 1, column))
         return [place for place in beside if self.free(place)]
 
     def route(self) -> tuple[Square, ...]:
-        """Return a walk from the start, on the path, that touches all of it: always on to the nearest new square.
+        """Return a walk along the path, from the start, that touches all of it: always on to the nearest new square.
 
-        There is no shorter one where the path is a line; where it has branches, there may be.
+        It is the shortest such walk if the path has no branches; otherwise there may be a shorter one.
         """
         return _find_route(self)
 
 
-def count_distinct_squares(walk: Sequence[Square]) -> list[int]:
-    """Return how many different squares there are among the first 0, 1, 2, ... of a walk."""
-    return [len(set(walk[:count])) for count in range(len(walk) + 1)]
+def count_distinct_squares(route: Sequence[Square]) -> list[int]:
+    """Return the number of distinct squares among the first 0, 1, 2, ... of a route."""
+    return [len(set(route[:count])) for count in range(len(route) + 1)]
 
 
 def read_layout(file: str | None, steps: int | None = None) -> Layout:
-    """Read a maze file, or a maze by its name; None: the default maze.
+    """Read a maze.
 
     Args:
-        file: where it is.
-        steps: moves within which it has to be solvable, if that matters.
+        file: the path of a maze file or the name of a built-in maze; None: the default maze.
+        steps: number of moves within which the maze must be solvable; None: no limit.
     """
     path = DEFAULT if file is None else SHIPPED.get(file) or Path(os.path.expanduser(file))
     try:
@@ -93,12 +93,12 @@ def read_layout(file: str | None, steps: int | None = None) -> Layout:
     layout = _parse_layout(text, str(path))
     needed = len(layout.route()) - 1
     if steps is not None and needed > steps:
-        raise TfsmError(f"{path}: walking the whole path takes {needed} moves, and an episode has {steps}")
+        raise TfsmError(f"{path}: walking the whole path takes {needed} moves, but an episode has {steps}")
     return layout
 
 
 def _unreadable(error: ValueError) -> str:
-    # Python's word for a name with a zero byte in it is ValueError, too.
+    # A path with a zero byte raises ValueError, too.
     return "not a UTF-8 text file" if isinstance(error, UnicodeDecodeError) else str(error)
 
 
@@ -109,24 +109,24 @@ def _parse_layout(text: str, source: str) -> Layout:
         lines = lines[1:]
     rows = tuple(line.rstrip() for line in lines)
     if len(rows) < 3 or len(rows) > _MOST or any(len(row) > _MOST for row in rows):
-        raise TfsmError(f"{source}: a maze has 3 to {_MOST} rows and columns, this one has {len(rows)} rows")
+        raise TfsmError(f"{source}: a maze must have 3 to {_MOST} rows and columns; this one has {len(rows)} rows")
     places: dict[str, list[Square]] = {mark: [] for mark in (WALL, FREE, START, END, PATH)}
     for number, row in enumerate(rows):
         if len(row) != len(rows[0]):
             raise TfsmError(
-                f"{source}, line {number + 1}: a maze is rectangular: {len(rows[0])} columns in its first line, "
-                f"{len(row)} here"
+                f"{source}, line {number + 1}: a maze must be rectangular: the first line has {len(rows[0])} columns, "
+                f"this one has {len(row)}"
             )
         for column, mark in enumerate(row):
             if mark not in places:
                 raise TfsmError(
-                    f"{source}, line {number + 1}, column {column + 1}: {mark!r} means nothing in a maze; "
+                    f"{source}, line {number + 1}, column {column + 1}: unknown character {mark!r}; "
                     "'#' is a wall, '.' free, '+' the hidden path, 'S' its start, 'E' its end"
                 )
             places[mark].append(Square(number, column))
     for mark, name in ((START, "start"), (END, "end")):
         if len(places[mark]) != 1:
-            raise TfsmError(f"{source}: a maze has one {name}, {mark!r}; this one has {len(places[mark])}")
+            raise TfsmError(f"{source}: a maze must have one {name}, {mark!r}; this one has {len(places[mark])}")
     (start,), (end,) = places[START], places[END]
     layout = Layout(rows, start, end, frozenset([start, end, *places[PATH]]), source)
     _check_closed(layout)
@@ -139,49 +139,49 @@ def _check_closed(layout: Layout) -> None:
         if square.row in (0, layout.height - 1) or square.column in (0, layout.width - 1):
             raise TfsmError(
                 f"{layout.source}, line {square.row + 1}, column {square.column + 1}: "
-                "a maze is closed: every square of its border is a wall"
+                "a maze must be closed: every square on its border must be a wall"
             )
 
 
 def _check_connected(layout: Layout) -> None:
-    found, waiting = {layout.start}, deque([layout.start])
-    while waiting:
-        for beside in layout.neighbours(waiting.popleft()):
-            if beside in layout.path and beside not in found:
-                found.add(beside)
-                waiting.append(beside)
-    missing = sorted(layout.path - found)
+    reached, queue = {layout.start}, deque([layout.start])
+    while queue:
+        for neighbour in layout.neighbours(queue.popleft()):
+            if neighbour in layout.path and neighbour not in reached:
+                reached.add(neighbour)
+                queue.append(neighbour)
+    missing = sorted(layout.path - reached)
     if missing:
         row, column = missing[0]
         raise TfsmError(
-            f"{layout.source}, line {row + 1}, column {column + 1}: the path is connected: "
-            "from its start every square of it is reached along the path, but not this one"
+            f"{layout.source}, line {row + 1}, column {column + 1}: the path must be connected: "
+            "this square cannot be reached from the start along the path"
         )
 
 
 @cache
 def _find_route(layout: Layout) -> tuple[Square, ...]:
-    walk = [layout.start]
-    while set(walk) != layout.path:
-        walk += _nearest(layout, walk[-1], set(walk))
-    return tuple(walk)
+    route = [layout.start]
+    while set(route) != layout.path:
+        route += _path_to_nearest(layout, route[-1], set(route))
+    return tuple(route)
 
 
-def _nearest(layout: Layout, start: Square, touched: set[Square]) -> list[Square]:
+def _path_to_nearest(layout: Layout, start: Square, touched: set[Square]) -> list[Square]:
     before: dict[Square, Square | None] = {start: None}
-    waiting = deque([start])
-    while waiting:
-        here = waiting.popleft()
-        if here not in touched:
-            way = []
-            while here != start:
-                way.append(here)
-                step = before[here]
+    queue = deque([start])
+    while queue:
+        square = queue.popleft()
+        if square not in touched:
+            path = []
+            while square != start:
+                path.append(square)
+                step = before[square]
                 assert step is not None
-                here = step
-            return way[::-1]
-        for beside in layout.neighbours(here):
-            if beside in layout.path and beside not in before:
-                before[beside] = here
-                waiting.append(beside)
-    raise AssertionError("the path was checked to be connected")
+                square = step
+            return path[::-1]
+        for neighbour in layout.neighbours(square):
+            if neighbour in layout.path and neighbour not in before:
+                before[neighbour] = square
+                queue.append(neighbour)
+    raise AssertionError("the path is connected, as checked before")

@@ -1,4 +1,4 @@
-"""The networks of both mazes: a sequence of 64x64 pictures in, five numbers a time out."""
+"""The networks of both mazes: they map a sequence of 64x64 images to five outputs per step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNITS: Final = 20
 
 
 def convolutional_lstm(times: int, depth: int, *, dual_bias: bool) -> keras.Model:
-    """Return the paper's network: two wide convolutions, `depth` more, their average, and two LSTM layers."""
+    """Return the paper's network: two wide convolutions, `depth` more, global average pooling and two LSTM layers."""
     first = [_convolution(5, 2, f"wide_{i}") for i in range(2)]
     deep = [_convolution(3, 1, f"deep_{i}") for i in range(depth)]
     eye = keras.Sequential([keras.Input((SIZE, SIZE, 1)), *first, *deep, layers.GlobalAveragePooling2D()], name="eye")
@@ -27,7 +27,7 @@ def convolutional_lstm(times: int, depth: int, *, dual_bias: bool) -> keras.Mode
 
 
 def stacked_conv_lstm(times: int) -> keras.Model:
-    """Return a network whose memory keeps the picture's shape: two ConvLSTM2D layers on a smaller picture."""
+    """Return a network whose recurrent state is spatial: two ConvLSTM2D layers on a downsampled image."""
 
     def memory(number: int) -> keras.layers.Layer:
         return layers.ConvLSTM2D(8, 3, strides=2, padding="same", return_sequences=True, name=f"memory_{number}")

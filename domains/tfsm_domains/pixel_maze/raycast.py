@@ -1,10 +1,10 @@
-"""The maze in first person: how one moves in it and what one sees, as PLE's RaycastMaze has it, for a batch at once.
+"""Movement and rendering of the first-person maze, equivalent to PLE's RaycastMaze, for a batch of agents.
 
-Positions are in squares, x along a row and y down a column: the centre of row r, column c is (c + 0.5, r + 0.5).
+Positions are in squares, x along a row and y down a column: the center of row r, column c is (c + 0.5, r + 0.5).
 Headings are degrees clockwise on the map: 0 looks along +x, 90 along +y, and a turn to the right adds.
 
-All but the pixels is in 64-bit numbers: whether a step ends in a wall, on which side a ray passes a corner and where a
-shade is cut off to an integer hang on the last digits, and those differ from one compiled program to the next.
+Everything but the pixels is 64-bit: the last digits decide whether a step ends in a wall, on which side a ray passes a
+corner and how a shade is truncated to an integer, and they differ from one compiled program to the next.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tfsm_domains.pixel_maze.layout import Layout, Square
 FORWARD, LEFT, RIGHT, BACKWARD, NONE = range(5)
 """PLE's actions, in PLE's order."""
 STEP: Final = 1 / 3
-"""Squares a frame: 20 a second, at 60 frames a second."""
+"""Squares per frame: 20 per second, at 60 frames per second."""
 TURN: Final = 12.41
-"""Degrees a frame: 13 radians a second, at 60 frames a second, to two decimals."""
+"""Degrees per frame: 13 radians per second, at 60 frames per second, to two decimals."""
 PLANE: Final = 0.66
 """Half the width of the screen, at distance 1."""
 FADING: Final = 22.5
-"""Gray levels that a wall loses a square."""
+"""Gray levels that a wall loses per square of distance."""
 SIDE: Final = 0.65
-"""The light on faces across y, compared with those across x."""
+"""Brightness of faces across y, relative to faces across x."""
 WHITE, RED = (255.0, 255.0, 255.0), (255.0, 100.0, 100.0)
 FLOOR: Final = 92
 
@@ -39,31 +39,31 @@ Walls = npt.NDArray[np.bool_]
 
 
 class Pose(NamedTuple):
-    """Where B walkers are and where they look."""
+    """The positions and headings of B agents."""
 
     position: Tensor
     """`[B, 2]`: x and y"""
     heading: Tensor
-    """`[B]`: degrees, not brought back to one turn: an episode is too short for that to cost digits"""
+    """`[B]`: degrees, not reduced to one turn; an episode is too short for that to cost precision"""
 
 
 def walls_of(layout: Layout) -> Walls:
-    """Return which squares are walls."""
+    """Return the squares that are walls."""
     return np.array([[not layout.free(Square(r, c)) for c in range(layout.width)] for r in range(layout.height)])
 
 
 def begin(layout: Layout, count: int | Tensor) -> Pose:
-    """Return `count` walkers at the centre of the start, looking along +x."""
-    centre = [[layout.start.column + 0.5, layout.start.row + 0.5]]
-    return Pose(tf.tile(tf.constant(centre, tf.float64), [count, 1]), tf.zeros([count], tf.float64))
+    """Return `count` agents at the center of the start, looking along +x."""
+    center = [[layout.start.column + 0.5, layout.start.row + 0.5]]
+    return Pose(tf.tile(tf.constant(center, tf.float64), [count, 1]), tf.zeros([count], tf.float64))
 
 
 def move(walls: Walls, pose: Pose, action: Tensor) -> Pose:
-    """Let one frame pass: go, unless the step ends in a wall, or turn.
+    """Simulate one frame: move, unless the step ends in a wall, or turn.
 
     Args:
-        walls: which squares are walls.
-        pose: where the walkers are.
+        walls: the squares that are walls.
+        pose: the agents.
         action: `[B]`, integers: forward, left, right, backward, none.
     """
     ahead = tf.gather(tf.constant([STEP, 0.0, 0.0, -STEP, 0.0], tf.float64), action)
@@ -75,20 +75,20 @@ def move(walls: Walls, pose: Pose, action: Tensor) -> Pose:
 
 
 def draw(walls: Walls, goal: Square | None, position: Tensor, heading: Tensor, size: int = 64) -> Tensor:
-    """Return frames `[..., size, size]` of gray levels from 0 to 255, 8 bits, rows from the top.
+    """Return frames `[..., size, size]` of gray levels, uint8, rows from the top.
 
     Args:
-        walls: which squares are walls.
-        goal: a free square that looks like a red block: from outside it hides what is behind it. None: no such square.
+        walls: the squares that are walls.
+        goal: a free square that looks like a red block and hides what is behind it; None: no such square.
         position: `[..., 2]`
         heading: `[...]`, degrees
-        size: rows and columns of a frame.
+        size: rows and columns per frame.
     """
     return tf.cast(_frames(walls, goal, position, heading, size), tf.uint8)
 
 
 def view(walls: Walls, goal: Square | None, position: Tensor, heading: Tensor, size: int = 64) -> Tensor:
-    """Return what the network sees: the frames that `draw` returns, as 32-bit numbers from 0 to 1."""
+    """Return the network's input: the frames of `draw`, as 32-bit floats from 0 to 1."""
     return _frames(walls, goal, position, heading, size) / 255.0
 
 
@@ -107,11 +107,11 @@ def _frames(walls: Walls, goal: Square | None, position: Tensor, heading: Tensor
     gray = tf.where(tinted, _gray(RED, distance, light), _gray(WHITE, distance, light))
     first = across_x[0] < across_y[0]
     gray = tf.where(tf.stack([first, ~first], axis=-2), gray, 0.0)
-    height = tf.floor(tf.minimum(size / distance, 2.0 * size))  # not endless where one touches the wall
-    # The nearer face is taken last of all: the compiler works out what follows a reduction anew for every pixel.
+    height = tf.floor(tf.minimum(size / distance, 2.0 * size))  # bounded where an agent touches the wall
+    # Reduce to the nearer face last: the compiler recomputes what follows a reduction for every pixel.
     height, gray = (tf.reduce_max(tf.cast(part, tf.float32), axis=-2) for part in (height, gray))  # [..., W]
     row = np.arange(size)[:, None]
-    # A line of h pixels reaches from row int(H/2 - h/2) to int(H/2 + h/2): solved for h, a pixel is one comparison.
+    # A line of h pixels covers rows int(H/2 - h/2) to int(H/2 + h/2). Solved for h, each pixel is one comparison.
     needed = tf.constant(np.maximum(size - 1 - 2 * row, 2 * row - size), tf.float32)
     behind = tf.constant(np.where(2 * row >= size, FLOOR, 0), tf.float32)
     return tf.where(height[..., None, :] >= needed, gray[..., None, :], behind)
@@ -123,27 +123,27 @@ def _direction(heading: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _not_zero(value: Tensor) -> Tensor:
-    # A ray straight along one axis never crosses the other's lines; this little aside it does, too far away to be seen.
+    # A ray along one axis never crosses the other's grid lines; nudged by this much it does, too far away to be seen.
     return tf.where(tf.abs(value) < 1e-12, tf.constant(1e-12, value.dtype), value)
 
 
 def _first_face(
     solid: Walls, goal: tuple[int, ...] | None, origin: tuple[Tensor, Tensor], ray: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Find the first face that lies across one axis, for rays `[..., W]` from `[..., 1]`.
+    """Find the first face across one axis, for rays `[..., W]` from `[..., 1]`.
 
-    Where a ray crosses the grid lines of that axis is known, so the cells behind all of them are looked up at once: in
-    the default maze as fast as to follow the ray from cell to cell, and without a loop. Which cell it is on the axis,
-    the line's number tells without rounding. The border ends every ray.
+    It is known where a ray crosses the grid lines of that axis, so the cells behind all of them are looked up at once.
+    In the default maze this is as fast as following the ray from cell to cell, and needs no loop. The number of the
+    line gives the cell's index on the axis without rounding. The border ends every ray.
 
     Args:
         solid: `[N, M]`, where N counts along the axis.
-        goal: a cell of it.
-        origin: along the axis and beside it.
-        ray: likewise, nowhere zero.
+        goal: a cell of `solid`.
+        origin: the coordinates along the axis and across it.
+        ray: likewise, never zero.
 
     Returns:
-        How far it is, measured along the heading, and whether it is the goal's, `[..., W]`.
+        The distance along the heading, and whether the face belongs to the goal, `[..., W]`.
     """
     count, beside = solid.shape
     up = ray[0] > 0
@@ -152,7 +152,7 @@ def _first_face(
     place = tf.clip_by_value(origin[1][..., None] + distance * ray[1][..., None, :], 0.0, beside - 1.0)
     cell = tf.where(up[..., None, :], tf.constant(line * beside, tf.int32), tf.constant((line - 1) * beside, tf.int32))
     hit = tf.gather(tf.constant(solid.reshape(-1)), cell + tf.cast(place, tf.int32))
-    # By the cell one is in, not by the distance's sign: who stands on a line has none.
+    # By the agent's cell, not by the sign of the distance, which is zero for an agent on a line.
     ahead = tf.equal(tf.constant(line, tf.float64) > tf.floor(origin[0])[..., None], up[..., None, :])
     nearest = tf.reduce_min(tf.where(hit & ahead, distance, np.inf), axis=-2)
     if goal is None:
@@ -161,11 +161,12 @@ def _first_face(
     return nearest, tf.equal(met, goal[0]) & tf.equal(tf.floor(origin[1] + nearest * ray[1]), goal[1])
 
 
-def _gray(colour: tuple[float, float, float], distance: Tensor, light: Tensor) -> Tensor:
+def _gray(color: tuple[float, float, float], distance: Tensor, light: Tensor) -> Tensor:
     """Return the gray level of a face.
 
-    PLE darkens a colour channel by channel: all three lose the same by distance, down to 0, are multiplied by the same
-    light and cut off to integers; only then is the colour made gray. So from 4.4 squares on, the goal is all red.
+    PLE darkens a color channel by channel: each loses the same amount with distance, down to 0, is multiplied by the
+    same brightness and truncated to an integer; only then is the color converted to gray. So from 4.4 squares on, the
+    goal is pure red.
     """
-    red, green, blue = (tf.floor(tf.clip_by_value(base - FADING * distance, 0.0, 255.0) * light) for base in colour)
+    red, green, blue = (tf.floor(tf.clip_by_value(base - FADING * distance, 0.0, 255.0) * light) for base in color)
     return tf.round(0.21 * red + 0.72 * green + 0.07 * blue)

@@ -1,4 +1,4 @@
-"""The topdown maze, as a compiled domain."""
+"""The topdown maze as a compiled domain."""
 
 from __future__ import annotations
 
@@ -21,46 +21,46 @@ from tfsm_domains.pixel_maze.layout import Layout, Square, count_distinct_square
 from tfsm_domains.pixel_maze.networks import convolutional_lstm, stacked_conv_lstm
 
 BLOCK: Final = 21
-"""Pixels of a square."""
+"""Side of a square, in pixels."""
 SIZE: Final = 64
-"""Three squares, and one row and column more, which stay black."""
+"""Three squares, plus one row and one column that stay black."""
 
 MOVES: Final = ((-1, 0), (0, 1), (1, 0), (0, -1), (0, 0))
-"""Rows and columns of the five actions: up, right, down, left, none."""
+"""Row and column offsets of the five actions: up, right, down, left, none."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A maze in numbers: free squares are counted row by row."""
+    """Lookup tables of a maze. Free squares are numbered row by row."""
 
     squares: tuple[Square, ...]
     view: np.ndarray
-    """`[S]`, which view each square has."""
+    """`[S]`, the view of each square, an index into `views`."""
     views: np.ndarray
-    """`[V, 64, 64]`: free is 1, a wall 0."""
+    """`[V, 64, 64]`, the distinct views: free is 1, a wall 0."""
     after: np.ndarray
-    """`[S, 5]`, the square in which each action ends; a move into a wall does nothing."""
+    """`[S, 5]`, the square after each action; a move into a wall does nothing."""
     on_path: np.ndarray
     """`[S]`, whether a square is on the hidden path."""
     start: int
     route: np.ndarray
-    """The squares of the path, in its order."""
+    """The squares of the path, in order."""
     points: np.ndarray
-    """What the first 0, 1, 2, ... of these are worth."""
+    """Points for the first 0, 1, 2, ... squares of the route."""
 
     @property
     def goals(self) -> int:
-        """How many squares there are to touch."""
+        """The number of squares to touch."""
         return int(self.on_path.sum())
 
     @cached_property
-    def middles(self) -> np.ndarray:
-        """`[S, 2]`, x and y of the squares' middles."""
+    def centers(self) -> np.ndarray:
+        """`[S, 2]`, x and y of the squares' centers."""
         return np.array([(square.column + 0.5, square.row + 0.5) for square in self.squares])
 
 
 def build_grid(layout: Layout) -> Grid:
-    """Number a maze's free squares, and find its distinct views."""
+    """Number the free squares of a maze and collect its distinct views."""
     squares = tuple(layout.squares())
     number = {square: i for i, square in enumerate(squares)}
     patterns = np.array([_neighborhood(layout, square) for square in squares])  # [S, 3, 3]
@@ -94,108 +94,108 @@ def _draw_view(pattern: np.ndarray) -> np.ndarray:
 
 DEPTH = 12
 RATE = 6.0
-"""Moves a second, to be looked at."""
+"""Moves per second in films."""
 
 
 class TopdownAgents(NamedTuple):
-    """Where B agents are and have been; squares are numbers of free squares."""
+    """The state of B agents. Squares are given by number."""
 
     here: Tensor
     """`[B]`"""
     touched: Tensor
-    """`[B, S]`, which squares they were ever on."""
+    """`[B, S]`, the squares visited so far."""
     progress: Tensor
-    """`[B]`, how far along the path's walk they came, one square after the other."""
+    """`[B]`, the number of squares of the route visited in order."""
 
 
 class TopdownEpisode(NamedTuple):
     """An episode of B agents."""
 
     squares: Tensor
-    """`[B, steps + 1]`: where they were before each move and after the last."""
+    """`[B, steps + 1]`: the square before each move and after the last."""
     end: TopdownAgents
     finite: Tensor
-    """`[B]`, whether all outputs were numbers."""
+    """`[B]`, whether all outputs were finite."""
 
 
 @dataclass(frozen=True, init=False)
 class TopdownMaze(PixelMaze):
-    """A maze seen from above; the options are those of `TopdownOptions`."""
+    """The maze seen from above. The options are those of `TopdownOptions`."""
 
     options: TopdownOptions
     grid: Grid = field(repr=False, compare=False)
 
     def __init__(self, **options: Any) -> None:
-        given = TopdownOptions(**options)
-        layout = read_layout(given.maze, given.steps)
-        self._set(options=given, layout=layout, grid=build_grid(layout))
+        parsed = TopdownOptions(**options)
+        layout = read_layout(parsed.maze, parsed.steps)
+        self._set(options=parsed, layout=layout, grid=build_grid(layout))
 
     def network(self) -> keras.Model:
-        """Return the paper's network for this task, or the one that was asked for."""
+        """Return the network that the options select, by default the paper's."""
         if self.options.network == "convlstm":
             return stacked_conv_lstm(self.options.steps)
         return convolutional_lstm(self.options.steps, DEPTH, dual_bias=self.options.dual_bias)
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
-        """Let each of genomes `[B, P]` walk."""
-        walk = self.simulate(network, genomes)
-        count = self.score(walk.end)
+        """Let each of genomes `[B, P]` control an agent."""
+        episode = self.simulate(network, genomes)
+        count = self.score(episode.end)
         return Evaluation(
-            tf.where(walk.finite, count, float("nan")),
+            tf.where(episode.finite, count, float("nan")),
             tf.equal(count, float(self.grid.goals)),
-            tf.gather(tf.constant(self.grid.middles, tf.float32), walk.end.here),
-            walk.squares[:, :-1],
+            tf.gather(tf.constant(self.grid.centers, tf.float32), episode.end.here),
+            episode.squares[:, :-1],
         )
 
     def observe(self, experience: Nest) -> Nest:
-        """Return what was seen on squares `[B, T]`, as one sequence of pictures."""
+        """Return the views of squares `[B, T]` as one sequence of images."""
         return IndexedFrames(self._pictures(), tf.gather(self.grid.view, experience)[:, None])
 
     def simulate(self, network: Network, genomes: Tensor) -> TopdownEpisode:
-        """Return a whole episode of genomes `[B, P]`."""
-        # All that can be seen is looked at once. Two lanes at least: XLA sums in another order where there is one.
+        """Return a complete episode of genomes `[B, P]`."""
+        # The convolutions run once per distinct view. Two lanes at least: XLA sums a lone lane in another order.
         step = network.stepper(genomes, table=self._pictures(), min_lanes=2)
-        found = tf.function(lambda: self._run_episode(step), jit_compile=True, autograph=False)()
-        return tf.nest.map_structure(lambda x: x[: genomes.shape[0]], found)
+        episode = tf.function(lambda: self._run_episode(step), jit_compile=True, autograph=False)()
+        return tf.nest.map_structure(lambda x: x[: genomes.shape[0]], episode)
 
     def begin(self, count: int) -> TopdownAgents:
-        """Return `count` agents on the start."""
+        """Return `count` agents at the start."""
         start = tf.fill([count], self.grid.start)
         return TopdownAgents(start, tf.gather(self._on_square(), start), tf.ones([count], tf.int32))
 
     def move(self, agents: TopdownAgents, action: Tensor) -> TopdownAgents:
-        """Let agents make one move each, `[B]`: up, right, down, left, none."""
-        due = tf.constant([*self.grid.route, -1])  # nothing, once all are behind
+        """Apply one action per agent, `[B]`: up, right, down, left, none."""
+        due = tf.constant([*self.grid.route, -1])  # -1: the route is complete
         here = tf.gather_nd(self.grid.after, tf.stack([agents.here, action], axis=-1))
         progress = agents.progress + tf.cast(tf.equal(here, tf.gather(due, agents.progress)), tf.int32)
         return TopdownAgents(here, agents.touched | tf.gather(self._on_square(), here), progress)
 
     def score(self, agents: TopdownAgents) -> Tensor:
-        """Return how many of the path's squares count as touched: `[B]`."""
+        """Return the number of path squares that count as touched, `[B]`."""
         if self.options.scoring == "progress":
             return tf.cast(tf.gather(self.grid.points, agents.progress), tf.float32)
         return tf.reduce_sum(tf.cast(agents.touched & self.grid.on_path, tf.float32), axis=-1)
 
     def gray_views(self) -> np.ndarray:
-        """Return all distinct views in gray levels from 0 to 255, 8 bits: `[V, 64, 64]`."""
+        """Return all distinct views as gray levels, `[V, 64, 64]`, uint8."""
         return (255 * self.grid.views).astype(np.uint8)
 
     def _run_episode(self, step: Stepper) -> TopdownEpisode:
         grid, count, steps = self.grid, step.lanes, self.options.steps
 
         def move(
-            t: Tensor, agents: TopdownAgents, sound: Tensor, state: Nest, past: tf.TensorArray
+            t: Tensor, agents: TopdownAgents, finite: Tensor, state: Nest, past: tf.TensorArray
         ) -> tuple[Tensor, TopdownAgents, Tensor, Nest, tf.TensorArray]:
             outputs, state = step(tf.gather(grid.view, agents.here), state)
             action = tf.argmax(outputs, axis=-1, output_type=tf.int32)
             past = past.write(t, agents.here)
-            sound &= tf.reduce_all(tf.math.is_finite(outputs), axis=-1)
-            return t + 1, self.move(agents, action), sound, state, past
+            finite &= tf.reduce_all(tf.math.is_finite(outputs), axis=-1)
+            return t + 1, self.move(agents, action), finite, state, past
 
         past = tf.TensorArray(tf.int32, steps + 1, element_shape=[count])
         first = (tf.constant(0), self.begin(count), tf.ones([count], tf.bool), step.start, past)
-        _, end, sound, _, past = tf.while_loop(lambda t, *_: t < steps, move, first, maximum_iterations=steps)
-        return TopdownEpisode(tf.transpose(past.write(steps, end.here).stack()), end, sound)
+        _, end, finite, _, past = tf.while_loop(lambda t, *_: t < steps, move, first, maximum_iterations=steps)
+        return TopdownEpisode(tf.transpose(past.write(steps, end.here).stack()), end, finite)
 
     def _on_square(self) -> np.ndarray:
         return np.eye(len(self.grid.squares), dtype=bool)
@@ -204,8 +204,7 @@ class TopdownMaze(PixelMaze):
         return tf.constant(self.grid.views[..., None])
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
-        """Film agents; what the first one sees is shown beside the map."""
-        walk = self.simulate(network, genomes)
-        squares = walk.squares.numpy()
+        """Film agents, with the view of the first one next to the map."""
+        squares = self.simulate(network, genomes).squares.numpy()
         pictures = self.gray_views()[self.grid.view[squares[0]]]
-        return PixelFilm(self.layout, self.grid.middles[squares], pictures, rate=RATE)
+        return PixelFilm(self.layout, self.grid.centers[squares], pictures, rate=RATE)

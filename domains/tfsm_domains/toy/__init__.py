@@ -1,4 +1,4 @@
-"""The supplement's simple, badly conditioned model and its three tasks, registered as a plugin like anybody's."""
+"""The supplement's simple, badly conditioned model and its three tasks, registered like any third-party plugin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfsm.plugins.registry import Registry
 class SimpleOptions:
     """Options of all three tasks."""
 
-    tolerance: Annotated[float, Gt(0), Doc("squared error below which a task counts as solved")] = 1e-3
+    tolerance: Annotated[float, Gt(0), Doc("squared error below which the task is solved")] = 1e-3
 
 
 tfsm_hooks = 2
@@ -28,13 +28,13 @@ def tfsm_register_domains(registry: Registry) -> None:
     registry.add(
         "simple-easy",
         "tfsm_domains.toy.simple:SimpleEasy",
-        description="two weights, of which only the insensitive one matters",
+        description="two weights; only the insensitive one matters",
         options=SimpleOptions,
     )
     registry.add(
         "simple-medium",
         "tfsm_domains.toy.simple:SimpleMedium",
-        description="two weights, one 1,000 times as sensitive as the other, both to be tuned",
+        description="two weights to tune, one 1,000 times as sensitive as the other",
         options=SimpleOptions,
     )
     registry.add(

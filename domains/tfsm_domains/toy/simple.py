@@ -21,7 +21,7 @@ class Simple(SimpleOptions):
 
     compiled: ClassVar[bool] = True
     pairs: ClassVar[Pairs]
-    """Inputs, which are also the targets."""
+    """The inputs, which are also the targets."""
 
     def network(self) -> keras.Model:
         """Return the model: each input times its own weight, times a fixed scale."""
@@ -44,7 +44,7 @@ class Simple(SimpleOptions):
         return Evaluation(-error, error < self.tolerance, behavior, cases=-errors)
 
     def observe(self, experience: Nest) -> Nest:
-        """Return the pairs' inputs, which everybody sees."""
+        """Return the inputs of the pairs, which are the same for all genomes."""
         return tf.constant([self.pairs], tf.float32)
 
 

@@ -121,7 +121,7 @@ def test_an_episode_needs_a_reset_before_it_and_after_it(tmp_path: Path) -> None
     assert [env.step(4)[2:4] for _ in range(3)] == [(False, False), (False, False), (False, True)]
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step(1)
-    with pytest.warns(UserWarning, match="nothing is drawn without a render mode"):
+    with pytest.warns(UserWarning, match="nothing is rendered without a render mode"):
         assert env.render() is None
 
 
@@ -159,7 +159,7 @@ def test_outputs_beyond_the_space_are_as_good_as_those_at_its_edge() -> None:
         ("tfsm/HardMaze-v0", {"hold": 0}, "tfsm/HardMaze-v0 hold=0: expected "),
         ("tfsm/HardMaze-v0", {"maze": "/nowhere/maze.toml"}, "cannot read the maze '/nowhere/maze.toml'"),
         ("tfsm/TopdownMaze-v0", {"scoring": "touch"}, "tfsm/TopdownMaze-v0 scoring=touch: expected "),
-        ("tfsm/TopdownMaze-v0", {"steps": 31}, "walking the whole path takes 32 moves, and an episode has 31"),
+        ("tfsm/TopdownMaze-v0", {"steps": 31}, "walking the whole path takes 32 moves, but an episode has 31"),
         ("tfsm/FirstPersonMaze-v0", {"hold": 0}, "tfsm/FirstPersonMaze-v0 hold=0: expected "),
     ],
 )
@@ -286,7 +286,7 @@ def test_wrong_actions_are_refused() -> None:
         envs.step(np.zeros([3], int))
     envs.reset()
     for wrong in (np.zeros([2], int), np.full([3], 7)):
-        with pytest.raises(TfsmError, match="an action is a whole number from 0 to 4"):
+        with pytest.raises(TfsmError, match="an action is an integer from 0 to 4"):
             envs.step(wrong)
 
 
@@ -407,7 +407,7 @@ def test_rates_are_those_of_a_replay_in_decisions() -> None:
 
 def test_where_there_is_no_display_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "nothing-like-this")
-    with pytest.raises(TfsmError, match=r'no window can be opened here \(.*\); render_mode="rgb_array" draws without'):
+    with pytest.raises(TfsmError, match=r'cannot open a window \(.*\); use render_mode="rgb_array"'):
         Window("tfsm", 1.0).show(np.zeros([4, 4, 3], np.uint8))
 
 

@@ -275,8 +275,8 @@ def broken(env: Made) -> Any:
 @pytest.mark.parametrize(
     ("draws", "message"),
     [
-        (lambda env: np.zeros((4, 4)), r"it draws arrays of shape \(4, 4\), expected \[height, width, 3\]$"),
-        (lambda env: None, r"it draws arrays of shape \(\), expected"),
+        (lambda env: np.zeros((4, 4)), r"it renders arrays of shape \(4, 4\), expected \[height, width, 3\]$"),
+        (lambda env: None, r"it renders arrays of shape \(\), expected"),
         (broken, r"RuntimeError: pygame is not installed: pip install 'tfsm\[replay\]'$"),
     ],
 )
@@ -290,7 +290,7 @@ def test_what_cannot_be_filmed(draws: Any, message: str) -> None:
 
 def test_an_environment_without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Made, "metadata", {"render_modes": ["ansi"]})
-    with made(), pytest.raises(TfsmError, match=r"cannot be filmed: it has no pictures"):
+    with made(), pytest.raises(TfsmError, match=r"cannot be filmed: it has no render mode"):
         filmed(gym())
 
 

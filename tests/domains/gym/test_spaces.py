@@ -174,8 +174,8 @@ def test_a_picture_is_kept_as_bytes_and_seen_from_zero_to_one() -> None:
     [
         (spaces.Text(4), "has observations of the space Text; supported are Box, "),
         (spaces.Dict({"a": spaces.Sequence(spaces.Discrete(2))}), "has observations of the space Sequence"),
-        (spaces.Dict({}), "has nothing to see"),
-        (spaces.Dict({"a b": GREY, "a_b": GREY}), "pictures whose names are too much alike: a_b, a_b"),
+        (spaces.Dict({}), "has empty observations"),
+        (spaces.Dict({"a b": GREY, "a_b": GREY}), "images whose names are too similar: a_b, a_b"),
     ],
     ids=["text", "sequence", "nothing", "names"],
 )

@@ -57,15 +57,15 @@ def test_a_path_with_a_branch_is_walked_to_all_its_ends(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "3 to 101 rows"),
-        ("###\n#S#\n", "3 to 101 rows and columns, this one has 2 rows"),
-        ("#####\n#S+E#\n####\n", "line 3: a maze is rectangular: 5 columns in its first line, 4 here"),
-        ("#####\n#S?E#\n#####\n", "line 2, column 3: '?' means nothing in a maze; '#' is a wall"),
+        ("###\n#S#\n", "3 to 101 rows and columns; this one has 2 rows"),
+        ("#####\n#S+E#\n####\n", "line 3: a maze must be rectangular: the first line has 5 columns, this one has 4"),
+        ("#####\n#S?E#\n#####\n", "line 2, column 3: unknown character '?'; '#' is a wall"),
         ("#####\n#.+E#\n#####\n", "one start, 'S'; this one has 0"),
         ("#####\n#S+S#\n#####\n", "one start, 'S'; this one has 2"),
         ("#####\n#S++#\n#####\n", "one end, 'E'; this one has 0"),
-        ("#####\n#S+E.\n#####\n", "line 2, column 5: a maze is closed"),
-        ("##.##\n#S+E#\n#####\n", "line 1, column 3: a maze is closed"),
-        ("######\n#S.+E#\n######\n", "line 2, column 4: the path is connected"),
+        ("#####\n#S+E.\n#####\n", "line 2, column 5: a maze must be closed"),
+        ("##.##\n#S+E#\n#####\n", "line 1, column 3: a maze must be closed"),
+        ("######\n#S.+E#\n######\n", "line 2, column 4: the path must be connected"),
         ("#" * 102 + "\n" + "#S+E" + "#" * 98 + "\n" + "#" * 102, "3 to 101 rows and columns"),
     ],
 )
@@ -80,7 +80,7 @@ def test_a_maze_that_makes_no_sense_is_refused(tmp_path: Path, text: str, messag
 def test_a_maze_too_long_for_an_episode_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path, SMALL)
     assert read_layout(file, 6).path
-    with pytest.raises(TfsmError, match="walking the whole path takes 6 moves, and an episode has 5"):
+    with pytest.raises(TfsmError, match="walking the whole path takes 6 moves, but an episode has 5"):
         read_layout(file, 5)
 
 
