@@ -1,4 +1,4 @@
-"""What a user is told when something he gave is wrong: one message, no traceback."""
+"""Errors that users can act on: one message, no traceback."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from difflib import get_close_matches
 
 
 class TfsmError(Exception):
-    """A mistake that the user can mend; the command line prints it and exits with code 2."""
+    """A mistake that the user can fix; the command line prints the message and exits with code 2."""
 
 
 class UnknownNameError(TfsmError, KeyError):
-    """A name that nothing is registered under."""
+    """A name that is not registered."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, sorted(known)
@@ -23,7 +23,7 @@ class UnknownNameError(TfsmError, KeyError):
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return the tail of an "unknown name" message: the nearest known name, or all of them.
+    """Return the end of an "unknown name" message: the closest known name, or all of them.
 
     >>> suggestion("sm-gabs", ["control", "sm-g-abs"])
     ", did you mean 'sm-g-abs'?"
@@ -31,7 +31,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     '; known: control, sm-r'
     """
     names = list(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.6)
-    if near:
-        return f", did you mean {near[0]!r}?"
+    close = get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f", did you mean {close[0]!r}?"
     return f"; known: {', '.join(names)}" if names else "; none is registered"

@@ -368,7 +368,7 @@ def test_options_go_to_the_part_that_has_them() -> None:
     entries = [plugins.domains["parity"], plugins.selections["tournament"]]
     assert [dict(one.options) for one in parts_under_test(entries, ["size=7"])] == [{}, {"size": 7}]
     assert [dict(one.options) for one in parts_under_test(entries, ["parity.bits=2"])] == [{"bits": 2}, {}]
-    with pytest.raises(TfsmError, match="--set size=0: expected a whole number >= 1"):
+    with pytest.raises(TfsmError, match="--set size=0: expected an integer >= 1"):
         parts_under_test(entries, ["size=0"])
 
 
@@ -386,7 +386,7 @@ def test_a_new_package_is_announced_with_what_to_do_next(tmp_path: Path) -> None
     assert (tmp_path / "there" / "src" / "tfsm_my_noise" / "mutation.py").is_file()
     again = FakeSite(tmp_path).tfsm("plugins", "new", "my-noise", "--kind", "mutation", "--out", "there")
     assert (again.returncode, again.stdout) == (2, "")
-    assert again.stderr.startswith("error: there exists already")
+    assert again.stderr.startswith("error: there already exists")
 
 
 def test_a_bad_name_is_a_message(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+"""Options are described and validated."""
+
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field
@@ -135,12 +137,12 @@ def test_typed_values_keep_their_type_and_a_whole_number_is_a_number(name: str, 
         ("limit", -1, "--set limit=-1: expected a number > 0 or none"),
         ("inner", -1, "--set inner=-1: expected a number > 0 or none"),
         ("share", 1, "--set share=1: expected a number > 0 and < 1"),
-        ("size", 10, "--set size=10: expected a whole number >= 1 and <= 9"),
-        ("size", True, "--set size=true: expected a whole number >= 1 and <= 9"),
-        ("size", 5.5, "--set size=5.5: expected a whole number >= 1 and <= 9"),
-        ("size", "true", "--set size=true: expected a whole number >= 1 and <= 9"),
-        ("size", "", "--set size=: expected a whole number >= 1 and <= 9"),
-        ("even", 3, "--set even=3: expected a whole number divisible by 2"),
+        ("size", 10, "--set size=10: expected an integer >= 1 and <= 9"),
+        ("size", True, "--set size=true: expected an integer >= 1 and <= 9"),
+        ("size", 5.5, "--set size=5.5: expected an integer >= 1 and <= 9"),
+        ("size", "true", "--set size=true: expected an integer >= 1 and <= 9"),
+        ("size", "", "--set size=: expected an integer >= 1 and <= 9"),
+        ("even", 3, "--set even=3: expected an integer divisible by 2"),
         ("flag", 1, "--set flag=1: expected yes or no"),
         ("flag", "maybe", "--set flag=maybe: expected yes or no"),
         ("removal", "sam", "--set removal=sam: expected fresh or same"),
@@ -158,7 +160,7 @@ def test_a_bad_value_is_named_with_what_was_expected(name: str, given: object, c
 
 @pytest.mark.parametrize("given", [float("nan"), float("inf"), float("-inf"), "nan", "inf", "-Infinity"])
 def test_what_is_not_finite_is_refused(given: object) -> None:
-    assert refused(floor=given).endswith(": expected a number > 0, and a finite one")
+    assert refused(floor=given).endswith(": expected a finite number > 0")
 
 
 def test_an_unknown_option_is_refused_with_the_nearest_name() -> None:
@@ -170,7 +172,7 @@ def test_an_option_of_a_part_without_any_is_refused() -> None:
     class Nothing:
         pass
 
-    with pytest.raises(TfsmError, match="--set floor: no such option; there are none to set"):
+    with pytest.raises(TfsmError, match="--set floor: no such option; it has no options"):
         validate(Nothing, {"floor": 1}, where="--set")
 
 
@@ -178,7 +180,7 @@ def test_all_problems_are_told_at_once_one_a_line_each_where_it_was_given() -> N
     with pytest.raises(TfsmError) as caught:
         validate(Options, {"size": 0, "label": "x", "flag": 3}, where=lambda name: f"tfsm.toml, [{name}]:")
     assert str(caught.value).splitlines() == [
-        "tfsm.toml, [size]: size=0: expected a whole number >= 1 and <= 9",
+        "tfsm.toml, [size]: size=0: expected an integer >= 1 and <= 9",
         "tfsm.toml, [flag]: flag=3: expected yes or no",
     ]
 

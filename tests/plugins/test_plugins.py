@@ -1,3 +1,5 @@
+"""Plugins are found, loaded, disabled, and reported if broken."""
+
 from __future__ import annotations
 
 import sys
@@ -207,8 +209,8 @@ def test_a_plugin_states_the_version_of_the_interface_it_was_written_for(site: F
     ("stated", "reason"),
     [
         (3, "it was written for version 3 of tfsm's plugin interface, this tfsm has version 2: upgrade tfsm"),
-        ("1", "tfsm_hooks is '1': expected the plugin interface's version, a whole number"),
-        (True, "tfsm_hooks is True: expected the plugin interface's version, a whole number"),
+        ("1", "tfsm_hooks is '1': expected the version of the plugin interface, an integer"),
+        (True, "tfsm_hooks is True: expected the version of the plugin interface, an integer"),
     ],
 )
 def test_a_version_that_this_tfsm_does_not_have_is_told_in_one_line(site: FakeSite, stated: Any, reason: str) -> None:

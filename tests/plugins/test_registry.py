@@ -1,6 +1,9 @@
+"""Parts are registered with names, targets, options and defaults."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -67,6 +70,29 @@ def test_options_must_be_a_dataclass_type(registry: Registry, options: type) -> 
 def test_options_whose_types_do_not_exist_fail_at_registration(registry: Registry) -> None:
     with pytest.raises(NameError, match="NoSuchType"):
         registry.add("a", "m:A", options=UnresolvableOptions)
+
+
+def test_a_mutation_is_registered_with_its_intensity(registry: Registry) -> None:
+    registry.add("a", "m:A", intensity=0.5)
+    registry.add("b", "m:B")
+    assert [entry.intensity for entry in registry.entries] == [0.5, None]
+    with pytest.raises(TfsmError, match="mutation 'c': defaults are for domains"):
+        registry.add("c", "m:C", defaults={"population": 3})
+
+
+def test_a_domain_is_registered_with_its_defaults() -> None:
+    registry = Registry("domain", plugin="foo", distribution="foo-dist", taken={})
+    table: dict[str, Any] = {"population": 3, "observers": ("csv",), "intensity": {"control": 0.5}}
+    registry.add("a", "m:A", defaults=table)
+    table["intensity"]["control"] = 7  # The plugin may change its own table: a copy is registered.
+    registry.add("b", "m:B")
+    plain = {"population": 3, "observers": ["csv"], "intensity": {"control": 0.5}}
+    assert [entry.defaults for entry in registry.entries] == [plain, {}]
+    assert len(set(registry.entries)) == 2
+    with pytest.raises(TfsmError, match=r"domain 'c': intensity is for mutations; a domain has defaults="):
+        registry.add("c", "m:C", intensity=0.5)
+    with pytest.raises(TfsmError, match=r"domain 'c' has bad defaults: .*set is not JSON serializable"):
+        registry.add("c", "m:C", defaults={"observers": {"csv"}})
 
 
 def test_a_name_added_twice_by_one_plugin_is_refused(registry: Registry) -> None:

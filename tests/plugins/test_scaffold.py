@@ -1,9 +1,11 @@
-"""New packages: what is refused, what is written, and that it passes its own tests at once."""
+"""New packages: which names are rejected, what is written, that it passes its own tests, and that two of them run."""
 
 from __future__ import annotations
 
 import ast
+import json
 import tomllib
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from tfsm.errors import TfsmError
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import KINDS, Kind
 from tfsm.plugins.scaffold import names_for, write_package
+from tfsm.runs.runner import run_experiment
+from tfsm.settings import resolve
 
 
 def new(kind: Kind, folder: Path, name: str = "") -> Path:
@@ -47,11 +51,11 @@ def test_a_package_may_be_named_with_its_prefix() -> None:
 
 def test_names_that_are_taken_are_refused(tmp_path: Path) -> None:
     plugins = load_plugins()
-    with pytest.raises(TfsmError, match=r"a mutation named 'control' is there already, by plugin 'tfsm-mutations'"):
+    with pytest.raises(TfsmError, match=r"mutation 'control' already exists, registered by plugin 'tfsm-mutations'"):
         write_package(names_for("control", "mutation"), plugins, tmp_path / "new")
-    with pytest.raises(TfsmError, match="a module named 'tfsm_plugins' is installed already"):
-        write_package(names_for("plugins", "domain"), plugins, tmp_path / "new")
-    with pytest.raises(TfsmError, match="exists already: choose another name, or another directory with --out"):
+    with pytest.raises(TfsmError, match="a module named 'tfsm_domains' is already installed"):
+        write_package(names_for("domains", "domain"), plugins, tmp_path / "new")
+    with pytest.raises(TfsmError, match="already exists: choose another name, or another directory with --out"):
         write_package(names_for("my-noise", "mutation"), plugins, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -80,6 +84,28 @@ def test_a_package_has_all_that_is_needed(kind: Kind, tmp_path: Path) -> None:
     assert imported <= {"dataclasses", "typing", "annotated_types", "typing_extensions"}
 
 
+def test_a_new_domain_and_a_new_mutation_run_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = []
+    for kind in KINDS[:2]:
+        folder = new(kind, tmp_path, f"pair-{kind}")
+        monkeypatch.syspath_prepend(folder / "src")
+        points.append(EntryPoint(f"pair-{kind}", f"tfsm_pair_{kind}", "tfsm"))
+    plugins = load_plugins(entry_points=[*entry_points(group="tfsm"), *points], environ={"TFSM_STRICT_PLUGINS": "1"})
+    few = {"population": 8, "evaluations": 16, "log_every": 8}
+
+    resolved = resolve(plugins, domain="pair-domain", mutation="pair-mutation", cwd=tmp_path)
+    assert (resolved.settings.intensity, resolved.sources["intensity"]) == (0.1, "plugin pair-mutation")
+    assert (resolved.settings.population, resolved.sources["population"]) == (50, "plugin pair-domain")
+    assert (resolved.settings.log_every, resolved.sources["log_every"]) == (100, "plugin pair-domain")
+    assert resolve(plugins, domain="pair-domain", mutation="sm-g-sum", cwd=tmp_path).settings.intensity == 0.1
+
+    quick = resolve(plugins, domain="pair-domain", mutation="pair-mutation", overrides=few, cwd=tmp_path)
+    result = run_experiment(plugins, quick, out=tmp_path / "run")
+    assert [run.evaluations for run in result.runs] == [16]
+    recorded = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert recorded["sources"]["intensity"] == "plugin pair-mutation"
+
+
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[FakeSite, list[Path]]:
     """Every kind of new package, the packages of the tutorials, and the example; all of them installed."""
@@ -104,7 +130,9 @@ def test_they_pass_their_own_tests_at_once(packages: tuple[FakeSite, list[Path]]
     own = [test for package in others for test in _own_tests(package)]
     assert len(own) == 8
     # Whole runs, and the suite for the others, are left to the slow test.
-    ended = pytest_in(site, *(str(package / "tests") for package in begun), *own, "-k", "not lock-step and not no-run")
+    ended = pytest_in(
+        site, *(str(package / "tests") for package in begun), *own, "-k", "not lock-step and not affect-the-run"
+    )
     assert ended.returncode == 0, ended.stdout[-4000:]
     assert "skipped" not in ended.stdout
 

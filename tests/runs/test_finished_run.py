@@ -39,7 +39,7 @@ def test_settings_are_as_they_were(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"population": -1}, "run.json: settings: population=-1: expected a whole number >= 1"),
+        ({"population": -1}, "run.json: settings: population=-1: expected an integer >= 1"),
         ({"init": ["x"]}, "run.json: settings: init="),
         ({"intensity": None}, "run.json: settings: intensity=null: expected a number >= 0"),
         ({"domain_options": 3}, "run.json: settings: domain_options: expected a table of options"),

@@ -44,7 +44,7 @@ def test_everything_may_be_an_object_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_an_operator_of_ones_own_needs_an_intensity() -> None:
-    with pytest.raises(tfsm.TfsmError, match="no intensity is known for mutation 'OneGenomeNoise'"):
+    with pytest.raises(tfsm.TfsmError, match="mutation 'OneGenomeNoise' has no default intensity"):
         tfsm.evolve(Target(), mutation=OneGenomeNoise(), **SMALL)
 
 

@@ -1,3 +1,5 @@
+"""Resolve settings in a test: plugins, a user's file, and the error message."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -35,8 +37,8 @@ def built_ins(*modules: str) -> Plugins:
     return load_plugins(environ={}, entry_points=[EntryPoint(name, name, "tfsm") for name in modules or BUILT_INS])
 
 
-def with_part(kind: Kind, name: str, options: type | None = None) -> Plugins:
-    """Add a third party's part to the built-in ones; without options it is asked for them when it is used."""
+def with_part(kind: Kind, name: str, options: type | None = None, **defaults: Any) -> Plugins:
+    """Add a third-party part to the built-in ones; without options, it is imported to find them."""
     entry = Entry(
         kind=kind,
         name=name,
@@ -45,6 +47,7 @@ def with_part(kind: Kind, name: str, options: type | None = None) -> Plugins:
         options=options,
         plugin="third",
         distribution="party",
+        **defaults,
     )
     plugins = built_ins()
     parts = Parts(kind, [*plugins.parts(kind).values(), entry])

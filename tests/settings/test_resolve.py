@@ -1,4 +1,4 @@
-""""""
+"""Settings are merged in order of precedence, with the source of each value."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -155,9 +156,80 @@ def test_a_domain_without_a_table_falls_back_to_the_run_intensity(tmp_path: Path
 def test_an_operator_without_an_intensity_needs_the_flag(tmp_path: Path) -> None:
     plugins = with_part("mutation", "novel")
 
-    with pytest.raises(TfsmError, match=r"'novel' in domain 'parity': give --intensity"):
+    with pytest.raises(TfsmError, match=r"'novel' has no default intensity for domain 'parity': give --intensity"):
         settle(tmp_path, plugins=plugins, mutation="novel")
     assert settle(tmp_path, plugins=plugins, mutation="novel", overrides={"intensity": 0.25}).settings.intensity == 0.25
+
+
+DEFAULTS = {"population": 7, "evaluations": 70, "intensity": {"sm-r": 0.25}, "mutation": {"experiences": 5}}
+
+
+def test_a_domain_comes_with_its_plugins_defaults(tmp_path: Path) -> None:
+    plugins = with_part("domain", "novel", defaults=DEFAULTS)
+    resolved = settle(tmp_path, plugins=plugins, domain="novel")
+    settings = resolved.settings
+    assert (settings.population, settings.evaluations, settings.intensity) == (7, 70, 0.25)
+    assert settings.mutation_options["experiences"] == 5
+    assert settings.selection == "tournament"
+    for key in ("population", "evaluations", "intensity", "mutation_options.experiences"):
+        assert resolved.sources[key] == "plugin third"
+    assert resolved.sources["selection"] == "built-in tfsm.toml [run]"
+    control = settle(tmp_path, plugins=plugins, domain="novel", mutation="control")
+    assert control.sources["intensity"] == "built-in tfsm.toml [run.intensity]"
+
+
+def test_an_operator_comes_with_its_plugins_intensity(tmp_path: Path) -> None:
+    plugins = with_part("mutation", "novel", intensity=0.125)
+    resolved = settle(tmp_path, plugins=plugins, mutation="novel")
+    assert (resolved.settings.intensity, resolved.sources["intensity"]) == (0.125, "plugin third")
+    general = resolve_general(plugins, cwd=tmp_path)
+    assert (general.run["intensity"]["novel"], general.sources["intensity.novel"]) == (0.125, "plugin third")
+
+
+def test_a_domains_table_wins_over_an_operators_intensity_and_the_user_over_both(tmp_path: Path) -> None:
+    plugins = with_part("mutation", "novel", intensity=0.125)
+    entry = with_part("domain", "strange", defaults={"intensity": {"novel": 0.5}, "population": 7}).domains["strange"]
+    plugins = replace(plugins, domains=Parts("domain", [*plugins.domains.values(), entry]))
+    arguments = {"plugins": plugins, "domain": "strange", "mutation": "novel"}
+    assert settle(tmp_path, **arguments).settings.intensity == 0.5
+    mine = settle(tmp_path, "[run]\npopulation = 9\n[run.intensity]\nnovel = 0.75", **arguments)
+    assert (mine.settings.intensity, mine.settings.population) == (0.75, 9)
+    assert mine.sources["population"] == f"{tmp_path / 'tfsm.toml'} [run]"
+    flags = settle(tmp_path, **arguments, overrides={"intensity": 1.5, "population": 11})
+    assert (flags.settings.intensity, flags.settings.population) == (1.5, 11)
+
+
+def test_a_plugins_default_does_not_count_as_the_users_wish(tmp_path: Path) -> None:
+    plugins = with_part("domain", "novel", defaults=DEFAULTS)
+    assert settle(tmp_path, plugins=plugins, domain="novel", sets=["selection=hill-climber"]).settings.population == 1
+
+
+@pytest.mark.parametrize(
+    ("defaults", "message"),
+    [
+        ({"populaton": 5}, "[domains.novel] populaton: unknown key, did you mean 'population'?"),
+        ({"population": 0}, "[domains.novel] population=0: expected an integer >= 1"),
+        ({"population": "5"}, '[domains.novel] population="5": expected an integer >= 1, without quotes'),
+        ({"selection": "turnament"}, "[domains.novel] selection: no selection named 'turnament', did you mean"),
+        ({"intensity": {"sm-r": -1}}, "[domains.novel.intensity] sm-r=-1: expected a number >= 0"),
+        ({"intensity": {"sm-rr": 1}}, "[domains.novel.intensity]: no mutation named 'sm-rr', did you mean 'sm-r'?"),
+        ({"mutation": {"experience": 3}}, "[domains.novel.mutation] experience: no mutation has this option, did you"),
+    ],
+)
+def test_a_mistake_in_a_plugins_defaults_names_the_plugin(
+    tmp_path: Path, defaults: dict[str, object], message: str
+) -> None:
+    plugins = with_part("domain", "novel", defaults=defaults)
+    assert error_in(tmp_path, plugins=plugins, domain="novel").startswith(f"plugin 'third' (party): {message}")
+    assert settle(tmp_path, plugins=plugins).settings.domain == "parity"  # Other domains are not affected.
+
+
+@pytest.mark.parametrize("intensity", [-1, "0.1", True, float("nan"), [0.1]])
+def test_an_operators_intensity_must_be_one(tmp_path: Path, intensity: Any) -> None:
+    plugins = with_part("mutation", "novel", intensity=intensity)
+    message = error_in(tmp_path, plugins=plugins, mutation="novel")
+    assert message.startswith("plugin 'third' (party): [run.intensity] novel=")
+    assert "number >= 0" in message
 
 
 def test_a_domains_operator_options_skip_operators_that_lack_them(tmp_path: Path) -> None:

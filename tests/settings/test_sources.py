@@ -1,4 +1,4 @@
-""""""
+"""Where settings come from: files, plugins, flags and --set."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.settings.settings_case import built_ins, error_in, settle, with_part
 from tfsm.errors import TfsmError
 from tfsm.plugins.registry import Parts
 from tfsm.settings import built_in_path, config_paths, nearest_path
-from tfsm.settings.sources import ConfigFile, config_files
-from tfsm.settings.validation import check_file
+from tfsm.settings.sources import config_sources
+from tfsm.settings.validation import check_source
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_a_malformed_assignment_is_told(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("bits=many", "--set bits=many: expected a whole number >= 1 and <= 12"),
-        ("bits=13", "--set bits=13: expected a whole number >= 1 and <= 12"),
-        ("bits=", "--set bits=: expected a whole number"),
-        ("intensity=nan", "--set intensity=nan: expected a number >= 0"),
+        ("bits=many", "--set bits=many: expected an integer >= 1 and <= 12"),
+        ("bits=13", "--set bits=13: expected an integer >= 1 and <= 12"),
+        ("bits=", "--set bits=: expected an integer"),
+        ("intensity=nan", "--set intensity=nan: expected a finite number >= 0"),
         ("init=xavier", "--set init=xavier: expected xavier-normal or"),
         ("memory=0", "--set memory=0: expected a number > 0"),
-        ("width=0", "--set width=0: expected a whole number >= 1 or none"),
+        ("width=0", "--set width=0: expected an integer >= 1 or none"),
         ("compile=jit", "--set compile=jit: expected auto or xla or graph"),
         (
             "selection=turnament",
@@ -171,12 +171,12 @@ def test_no_observer_is_an_empty_list(tmp_path: Path) -> None:
         (["often=yes"], "--set often=yes: unknown key 'often'\nknown keys:"),
         (["watcher.oftn=yes"], "--set watcher.oftn=yes: unknown key 'watcher.oftn', did you mean 'watcher.often'?"),
         (["wacher.often=yes"], "--set wacher.often=yes: unknown key 'wacher.often', did you mean 'watcher.often'?"),
-        (["watcher.reach=far"], "--set reach=far: expected a whole number"),
+        (["watcher.reach=far"], "--set reach=far: expected an integer"),
         (
             ["watcher.reach=1", "watcher.reach=2"],
             "--set watcher.reach=2: reach was already given by --set watcher.reach=1",
         ),
-        (["other.often=yes"], "--set other.often=yes: 'other' is an observer that is not used, give --observer other"),
+        (["other.often=yes"], "--set other.often=yes: observer 'other' is not used, add --observer other"),
     ],
 )
 def test_what_is_wrong_about_an_observers_option_is_told(tmp_path: Path, sets: list[str], beginning: str) -> None:
@@ -239,7 +239,7 @@ def test_the_built_in_file_is_accepted_as_a_users(tmp_path: Path, how: str) -> N
 
 
 def test_the_built_in_file_stands_all_the_checks_that_a_users_does() -> None:
-    check_file(ConfigFile(built_in_path(), config_files(built_in_path())[0].tables, built_in=False), built_ins())
+    check_source(replace(config_sources(config=built_in_path())[0], kind="user"), built_ins())
 
 
 @pytest.mark.parametrize("missing", ["tfsm_plugins.mutations", "tfsm_plugins.selections", "tfsm_domains.toy"])
@@ -293,7 +293,7 @@ def test_syntax_errors_have_a_line_and_a_column(tmp_path: Path) -> None:
 def test_a_number_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     message = error_in(tmp_path, f"[run]\nruns = 0x{'f' * 5000}\n")
 
-    assert message == f"{tmp_path / 'tfsm.toml'}: a whole number of more than 1024 bits"
+    assert message == f"{tmp_path / 'tfsm.toml'}: an integer of more than 1024 bits"
 
 
 def test_a_config_that_is_missing_or_a_directory_is_told(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ def test_a_working_directory_that_is_gone_is_told(tmp_path: Path, monkeypatch: p
     try:
         os.getcwd()
     except FileNotFoundError:
-        with pytest.raises(TfsmError, match="the working directory cannot be read"):
+        with pytest.raises(TfsmError, match="cannot read the working directory"):
             config_paths()
     else:
         pytest.skip("this system keeps the working directory of a process")

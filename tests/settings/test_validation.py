@@ -1,3 +1,5 @@
+"""Mistakes in files and on the command line are reported with their place."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -26,18 +28,18 @@ IN_FILES = [
     ("domains = [1]", "domains: expected a table, [domains]"),
     ("[domains]\nparity = 3", "[domains] parity: expected a table, [domains.parity]"),
     ("[mutations]\nsm-r = 3", "[mutations] sm-r: expected a table, [mutations.sm-r]"),
-    ("[run]\nruns = 0", "[run] runs=0: expected a whole number >= 1"),
-    ("[run]\nruns = true", "[run] runs=true: expected a whole number >= 1"),
-    ("[run]\nruns = 1.5", "[run] runs=1.5: expected a whole number >= 1"),
-    ('[run]\nruns = "2"', '[run] runs="2": expected a whole number >= 1, without quotes'),
-    ("[run]\nseed = -1", "[run] seed=-1: expected a whole number >= 0"),
-    ("[run]\nseed = 9223372036854775808", "[run] seed=9223372036854775808: expected a whole number >= 0"),
-    ("[run]\nevaluations = 0", "[run] evaluations=0: expected a whole number >= 1"),
-    ("[run]\npopulation = 0", "[run] population=0: expected a whole number >= 1"),
-    ("[run]\npopulation = [1]", "[run] population=[1]: expected a whole number >= 1"),
-    ("[run]\nlog_every = 0", "[run] log_every=0: expected a whole number >= 1"),
+    ("[run]\nruns = 0", "[run] runs=0: expected an integer >= 1"),
+    ("[run]\nruns = true", "[run] runs=true: expected an integer >= 1"),
+    ("[run]\nruns = 1.5", "[run] runs=1.5: expected an integer >= 1"),
+    ('[run]\nruns = "2"', '[run] runs="2": expected an integer >= 1, without quotes'),
+    ("[run]\nseed = -1", "[run] seed=-1: expected an integer >= 0"),
+    ("[run]\nseed = 9223372036854775808", "[run] seed=9223372036854775808: expected an integer >= 0"),
+    ("[run]\nevaluations = 0", "[run] evaluations=0: expected an integer >= 1"),
+    ("[run]\npopulation = 0", "[run] population=0: expected an integer >= 1"),
+    ("[run]\npopulation = [1]", "[run] population=[1]: expected an integer >= 1"),
+    ("[run]\nlog_every = 0", "[run] log_every=0: expected an integer >= 1"),
     ("[run]\ninit_scale = 0", "[run] init_scale=0: expected a number > 0 or none"),
-    ("[run]\ninit_scale = inf", "[run] init_scale=Infinity: expected a number > 0 or none"),
+    ("[run]\ninit_scale = inf", "[run] init_scale=Infinity: expected a finite number > 0 or none"),
     ('[run]\ninit = "zeros"', "[run] init=zeros: expected xavier-normal or"),
     ("[run]\nselection = 3", "[run] selection=3: expected"),
     ('[run]\nselection = "turnament"', "[run] selection: no selection named 'turnament', did you mean 'tournament'?"),
@@ -51,18 +53,18 @@ IN_FILES = [
     ("[observers.tensorboard]\nhistograms = 1", "[observers.tensorboard] histograms=1: expected yes or no"),
     ("[observers.tensorboard]\nhistogram = true", "[observers.tensorboard] histogram: no such option, did you mean"),
     ("[run]\nintensity = -0.5", "[run] intensity=-0.5: expected a number >= 0"),
-    ("[run]\nintensity = nan", "[run] intensity=NaN: expected a number >= 0"),
-    ("[run]\nintensity = inf", "[run] intensity=Infinity: expected a number >= 0"),
+    ("[run]\nintensity = nan", "[run] intensity=NaN: expected a finite number >= 0"),
+    ("[run]\nintensity = inf", "[run] intensity=Infinity: expected a finite number >= 0"),
     ('[run]\nintensity = "1"', '[run] intensity="1": expected a number >= 0, without quotes'),
-    ("[run.intensity]\nsm-r = -1", "[run.intensity] sm-r: intensity=-1: expected a number >= 0"),
+    ("[run.intensity]\nsm-r = -1", "[run.intensity] sm-r=-1: expected a number >= 0"),
     ("[run.intensity]\nsm-gabs = 1", "[run.intensity]: no mutation named 'sm-gabs', did you mean 'sm-g-abs'?"),
-    ("[domains.parity.intensity]\ncontrol = false", "[domains.parity.intensity] control: intensity=false: expected a"),
+    ("[domains.parity.intensity]\ncontrol = false", "[domains.parity.intensity] control=false: expected a"),
     ("[domains.pairty]\nseed = 1", "[domains.pairty]: no domain named 'pairty', did you mean 'parity'?"),
     ("[mutations.sm-gabs]\n", "[mutations.sm-gabs]: no mutation named 'sm-gabs', did you mean 'sm-g-abs'?"),
     ("[selections.turnament]\n", "[selections.turnament]: no selection named 'turnament', did you mean 'tournament'?"),
     ("[mutations.sm-r]\nmax_step = 1", "[mutations.sm-r] max_step: no such option, did you mean 'max_steps'?"),
-    ("[mutations.control]\nfloor = 1", "[mutations.control] floor: no such option; there are none to set"),
-    ("[selections.tournament]\nsize = 0", "[selections.tournament] size=0: expected a whole number >= 1"),
+    ("[mutations.control]\nfloor = 1", "[mutations.control] floor: no such option; it has no options"),
+    ("[selections.tournament]\nsize = 0", "[selections.tournament] size=0: expected an integer >= 1"),
     ("[domains.parity]\noptions = { bist = 1 }", "[domains.parity.options] bist: no such option, did you mean 'bits'?"),
     ("[domains.parity]\noptions = 4", "[domains.parity] options: expected a table of options"),
     ("[domains.parity]\nmutation = 'sm-r'", "[domains.parity] mutation: expected a table of options"),
@@ -74,9 +76,9 @@ IN_FILES = [
     ("[domains.parity.selection_options]\nbits = 1", "[domains.parity.selection_options] bits: no selection has this"),
     # parts of the file that the run makes no use of
     ("[domains.simple-easy]\nrun = 1", "[domains.simple-easy] run: unknown key, did you mean 'runs'?"),
-    ("[domains.simple-easy]\nruns = -1", "[domains.simple-easy] runs=-1: expected a whole number >= 1"),
-    ("[domains.elsewhere]\nruns = -1", "[domains.elsewhere] runs=-1: expected a whole number >= 1"),
-    ('[domains."a.b"]\nruns = -1', '[domains."a.b"] runs=-1: expected a whole number >= 1'),
+    ("[domains.simple-easy]\nruns = -1", "[domains.simple-easy] runs=-1: expected an integer >= 1"),
+    ("[domains.elsewhere]\nruns = -1", "[domains.elsewhere] runs=-1: expected an integer >= 1"),
+    ('[domains."a.b"]\nruns = -1', '[domains."a.b"] runs=-1: expected an integer >= 1'),
     ("[mutations.sm-g-abs]\nfloor = 0", "[mutations.sm-g-abs] floor=0: expected a number > 0"),
 ]
 
@@ -122,11 +124,11 @@ def test_a_value_that_no_operator_would_take_is_told_even_to_one_without_the_opt
 
 
 ON_THE_COMMAND_LINE: list[tuple[dict[str, Any], str]] = [
-    ({"runs": 0}, "--runs: runs=0: expected a whole number >= 1"),
+    ({"runs": 0}, "--runs: runs=0: expected an integer >= 1"),
     ({"intensity": -1.0}, "--intensity: intensity=-1.0: expected a number >= 0"),
-    ({"intensity": float("nan")}, "--intensity: intensity=NaN: expected a number >= 0"),
-    ({"intensity": float("inf")}, "--intensity: intensity=Infinity: expected a number >= 0"),
-    ({"seed": 2**63}, "--seed: seed=9223372036854775808: expected a whole number >= 0"),
+    ({"intensity": float("nan")}, "--intensity: intensity=NaN: expected a finite number >= 0"),
+    ({"intensity": float("inf")}, "--intensity: intensity=Infinity: expected a finite number >= 0"),
+    ({"seed": 2**63}, "--seed: seed=9223372036854775808: expected an integer >= 0"),
     ({"init_scale": 0.0}, "--init-scale: init_scale=0.0: expected a number > 0"),
     ({"selection": "climber"}, "--selection: selection=climber: no selection named 'climber', did you mean"),
     ({"observers": ["tensorbord"]}, "--observer: observers=tensorbord: no observer named 'tensorbord', did you mean"),
@@ -166,7 +168,7 @@ def test_a_tournament_must_fit_into_the_population(tmp_path: Path) -> None:
 def test_the_initial_population_needs_its_evaluations(tmp_path: Path) -> None:
     message = error_in(tmp_path, overrides={"evaluations": 100})
     assert message.startswith(
-        "evaluations (100) is smaller than the population (250): the initial population itself is counted"
+        "evaluations (100) is smaller than the population (250): the initial population counts as evaluations"
     )
     assert settle(tmp_path, overrides={"evaluations": 250}).settings.evaluations == 250
     assert settle(tmp_path, overrides={"evaluations": 1, "selection": "hill-climber"}).settings.population == 1

@@ -91,7 +91,7 @@ def test_its_parts_run_by_name(ran: tuple[Path, list[Ended]], number: int) -> No
 def test_an_operator_without_a_known_intensity_asks_for_one(site: FakeSite) -> None:
     result = site.tfsm("run", "xor", "--mutation", "sparse-noise")
     assert result.returncode == 2
-    assert "no intensity is known for mutation 'sparse-noise'" in result.stderr
+    assert "mutation 'sparse-noise' has no default intensity" in result.stderr
 
 
 def test_disabled_it_is_not_there(site: FakeSite) -> None:

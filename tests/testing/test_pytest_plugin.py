@@ -50,7 +50,7 @@ def test_checks_are_collected_without_tensorflow_and_named_by_what_must_be_so(si
         ('@pytest.mark.tfsm("mutation:my-nose")', "no mutation named 'my-nose'"),
         ('@pytest.mark.tfsm("mutation:my-nose")', "is the package installed? pip install --editable '.[test]'"),
         ('@pytest.mark.tfsm("tournament", sise=3)', "tfsm marker: sise=3: no such option, did you mean 'size'?"),
-        ('@pytest.mark.tfsm("tournament", size=0)', "tfsm marker: size=0: expected a whole number >= 1"),
+        ('@pytest.mark.tfsm("tournament", size=0)', "tfsm marker: size=0: expected an integer >= 1"),
     ],
 )
 def test_a_mistake_in_a_marker_is_a_message(site: FakeSite, marker: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Find the installed plugins and let each register its parts; a broken one is reported and left out."""
+"""Find the installed plugins and let each register its parts. A broken plugin is reported and left out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HOOKS: Final[Mapping[Kind, str]] = MappingProxyType({kind: f"tfsm_register_{kin
 
 @dataclass(frozen=True, kw_only=True)
 class PluginInfo:
-    """What became of one entry point."""
+    """The state of one entry point after loading."""
 
     name: str
     distribution: str
@@ -35,7 +35,7 @@ class PluginInfo:
     state: PluginState
     reason: str = ""
     hooks: int | None = None
-    """The version of the plugin interface that it states; None where it states none, or was not imported."""
+    """The version of the plugin interface that it declares; None if it declares none or was not imported."""
     registers: Mapping[Kind, tuple[str, ...]]
 
     @property
@@ -49,7 +49,7 @@ class PluginInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class Plugins:
-    """Everything that is registered, and by whom."""
+    """All registered parts, and the plugins that registered them."""
 
     mutations: Parts
     domains: Parts
@@ -67,13 +67,13 @@ class Plugins:
         }[kind]
 
     def with_part(self, kind: Kind, part: object) -> tuple[Plugins, str]:
-        """Return plugins that have a ready-made part as well, and the name it goes by: its class's."""
+        """Return plugins that also have an object as a part, and the part's name, which is that of its class."""
         entry = Entry.from_instance(kind, part)
         changed: dict[str, Any] = {f"{kind}s": Parts(kind, [*self.parts(kind).values(), entry])}
         return replace(self, **changed), entry.name
 
     def warnings(self) -> list[str]:
-        """Return one line for each broken plugin."""
+        """Return one line per broken plugin."""
         return [str(info) for info in self.infos if info.state == "broken"]
 
 
@@ -86,16 +86,18 @@ def load_plugins(
     """Load the installed plugins one at a time.
 
     Args:
-        disabled: names of plugins not to import, besides those in `TFSM_DISABLE_PLUGINS` (comma-separated)
-        environ: the environment; with `TFSM_STRICT_PLUGINS=1` a broken plugin is an error
-        entry_points: where to look; what is installed in the group `tfsm` if not given
+        disabled: names of plugins not to import, in addition to those in `TFSM_DISABLE_PLUGINS` (comma-separated).
+        environ: the environment; with `TFSM_STRICT_PLUGINS=1` a broken plugin is an error.
+        entry_points: the entry points to load; by default those installed in the group `tfsm`.
     """
     environ = os.environ if environ is None else environ
-    found = installed_entry_points(group=hookspecs.PROJECT) if entry_points is None else entry_points
-    # Sorted, so that of two plugins that clash it is always the same one that stays.
-    # The built-in plugins come first, so that whoever takes one of their names is the one to blame.
-    points = sorted(found, key=lambda point: (_distribution(point)[0] != "tfsm", point.name, _distribution(point)[0]))
-    skipped = _disabled(tuple(disabled), environ, {point.name for point in points})
+    candidates = installed_entry_points(group=hookspecs.PROJECT) if entry_points is None else entry_points
+    # Sorted, so that the same plugin wins every time two of them clash. Built-in plugins come first, so that a plugin
+    # that takes one of their names is the broken one.
+    points = sorted(
+        candidates, key=lambda point: (_distribution(point)[0] != "tfsm", point.name, _distribution(point)[0])
+    )
+    skipped = _disabled_names(tuple(disabled), environ, {point.name for point in points})
     strict = environ.get(STRICT, "").strip().lower() in {"1", "true", "yes"}
 
     registered: dict[Kind, dict[str, Entry]] = {kind: {} for kind in KINDS}
@@ -132,7 +134,7 @@ def _load(
         return "broken", f"{namesake.source} has a plugin of the same name", None, ()
     try:
         plugin = point.load()
-        hooks = _hooks_version(plugin, _distribution(point)[0])
+        hooks = _declared_version(plugin, _distribution(point)[0])
         return "loaded", "", hooks, _register(plugin, point, registered)
     # SystemExit too: a plugin that calls sys.exit() must not end the program.
     except (Exception, SystemExit) as error:
@@ -140,27 +142,28 @@ def _load(
         return "broken", shorten(text, 400, placeholder=" ..."), None, ()
 
 
-def _hooks_version(plugin: Any, distribution: str) -> int | None:
-    """Return the version of the plugin interface that a plugin states, if this tfsm can have it."""
-    stated = getattr(plugin, "tfsm_hooks", None)
-    if stated is not None and (isinstance(stated, bool) or not isinstance(stated, int)):
-        raise TfsmError(f"tfsm_hooks is {stated!r}: expected the plugin interface's version, a whole number")
+def _declared_version(plugin: Any, distribution: str) -> int | None:
+    """Return the version of the plugin interface that a plugin declares, if this tfsm supports it."""
+    declared = getattr(plugin, "tfsm_hooks", None)
+    if declared is None:
+        return None
+    if isinstance(declared, bool) or not isinstance(declared, int):
+        raise TfsmError(f"tfsm_hooks is {declared!r}: expected the version of the plugin interface, an integer")
     oldest, newest = hookspecs.OLDEST_HOOKS_VERSION, hookspecs.HOOKS_VERSION
-    version = oldest if stated is None else stated
-    written_for = f"it was written for version {version} of tfsm's plugin interface, this tfsm"
-    if version > newest:
+    written_for = f"it was written for version {declared} of tfsm's plugin interface, this tfsm"
+    if declared > newest:
         raise TfsmError(f"{written_for} has version {newest}: upgrade tfsm")
-    if version < oldest:
+    if declared < oldest:
         raise TfsmError(f"{written_for} needs version {oldest} or newer: upgrade {distribution}")
-    return stated
+    return declared
 
 
 def _register(plugin: Any, point: EntryPoint, registered: Mapping[Kind, Mapping[str, Entry]]) -> tuple[Entry, ...]:
-    """Call a plugin's hooks, in a manager of its own, so that an error is certainly its."""
+    """Call a plugin's hooks, with its own plugin manager, so that any error is this plugin's."""
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     manager.register(plugin, name=point.name)
-    # What check_pending() looks for, with the hook's name at hand for a suggestion.
+    # The same as check_pending(), with the hook's name available for a suggestion.
     for caller in manager.get_hookcallers(plugin) or ():
         if not caller.has_spec() and not all(impl.optionalhook for impl in caller.get_hookimpls()):
             raise TfsmError(f"unknown hook {caller.name!r}{suggestion(caller.name, _HOOKS.values())}")
@@ -176,16 +179,16 @@ def _register(plugin: Any, point: EntryPoint, registered: Mapping[Kind, Mapping[
 
 
 def _distribution(point: EntryPoint) -> tuple[str, str]:
-    """Return the name and version of who installed an entry point; one made by hand belongs to nobody."""
+    """Return the name and version of an entry point's distribution; one created by hand has none."""
     if point.dist is None:
         return "unknown distribution", ""
     return str(point.dist.name or "unknown distribution"), str(point.dist.version or "")
 
 
-def _disabled(asked: tuple[str, ...], environ: Mapping[str, str], known: set[str]) -> frozenset[str]:
+def _disabled_names(disabled: tuple[str, ...], environ: Mapping[str, str], known: set[str]) -> frozenset[str]:
     from_environment = tuple(name.strip() for name in environ.get(DISABLE, "").split(",") if name.strip())
-    for names, hint in ((asked, ""), (from_environment, f" ({DISABLE})")):
+    for names, hint in ((disabled, ""), (from_environment, f" ({DISABLE})")):
         for name in names:
             if name not in known:
                 raise UnknownNameError("plugin", name, known, hint)
-    return frozenset(asked + from_environment)
+    return frozenset(disabled + from_environment)

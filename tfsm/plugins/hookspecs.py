@@ -1,7 +1,7 @@
-"""The hooks that a plugin may implement, all of them on this one screen.
+"""The hooks that a plugin may implement.
 
 A plugin is a module named by an entry point of the group `tfsm`. It registers names and `module:attribute` strings,
-never classes, so that listing what is installed imports no TensorFlow.
+never classes, so that listing the installed parts does not import TensorFlow.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ PROJECT: Final = "tfsm"
 """The name of the entry-point group and of pluggy's project."""
 
 HOOKS_VERSION: Final = 2
-"""The version of the plugin interface: these hooks, `Registry`, and what is in `tfsm.interfaces`.
+"""The version of the plugin interface: these hooks, `Registry`, and `tfsm.interfaces`.
 
 Raised by every change that breaks existing plugins. A plugin declares the version it was written for with
-`tfsm_hooks = 2`. A plugin without a declaration is assumed to work.
+`tfsm_hooks = 2`. A plugin without a declaration is assumed to be compatible.
 """
 
 OLDEST_HOOKS_VERSION: Final = 2
@@ -33,17 +33,17 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def tfsm_register_mutations(registry: Registry) -> None:
-    """Register mutation operators: `registry.add("my-mutation", "my_package.my_module:MyMutation")`."""
+    """Register mutation operators: `registry.add("my-mutation", "my_package.my_module:MyMutation", intensity=0.1)`."""
 
 
 @hookspec
 def tfsm_register_domains(registry: Registry) -> None:
-    """Register domains: `registry.add("my-domain", "my_package.my_module:MyDomain", options=MyOptions)`."""
+    """Register domains: `registry.add("my-domain", "my_package.my_module:MyDomain", defaults={"population": 50})`."""
 
 
 @hookspec
 def tfsm_register_selections(registry: Registry) -> None:
-    """Register selection schemes: `registry.add("my-scheme", "my_package.my_module:MyScheme")`."""
+    """Register selection schemes: `registry.add("my-scheme", "my_package.my_module:MyScheme", options=MyOptions)`."""
 
 
 @hookspec

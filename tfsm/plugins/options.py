@@ -1,6 +1,7 @@
-"""Describe and validate option dataclasses.
+"""Describe and validate options: the fields of a dataclass, with `Annotated` constraints and a `Doc` each.
 
-Describing them is cheap; checking values imports pydantic, and only then.
+The options of every part and the settings of a run are declared this way. Describing them is cheap; pydantic is only
+imported when values are validated.
 """
 
 from __future__ import annotations
@@ -18,10 +19,130 @@ from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen, Mul
 from tfsm.errors import TfsmError, suggestion
 
 
-def union_members(hint: Any) -> list[Any]:
-    """Take `Annotated` and unions apart into plain types.
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """The description of one option."""
 
-    >>> alternatives(Annotated[float | None, Gt(0)])
+    name: str
+    type: str
+    default: Any
+    """`dataclasses.MISSING` for an option that must be given."""
+    help: str
+    constraints: str
+
+    @property
+    def required(self) -> bool:
+        """Whether the option must be given."""
+        return self.default is MISSING
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoOptions:
+    """The options of a part without any."""
+
+
+def describe(options: type) -> tuple[Option, ...]:
+    """Describe the fields of a dataclass type, in order."""
+    hints = _hints(options)
+    return tuple(
+        Option(
+            name=field.name,
+            type=describe_type(hints[field.name]),
+            default=_default(field),
+            help=help_text(hints[field.name]),
+            constraints=describe_constraints(hints[field.name]),
+        )
+        for field in fields(options)
+        if field.name in hints
+    )
+
+
+def option_names(options: type | None) -> tuple[str, ...]:
+    """Return the names of a part's options, none if the part has no dataclass of options."""
+    return tuple(field.name for field in fields(options) if field.init) if options is not None else ()
+
+
+def validate(options: type, values: Mapping[str, object], *, where: Callable[[str], str] | str) -> dict[str, object]:
+    """Check values against the fields of a dataclass type and return those that were given, converted.
+
+    Text is parsed leniently, because the command line has nothing else. Any other value must already have the option's
+    type, except that an integer is accepted as a number. NaN and infinities are rejected.
+
+    Args:
+        options: the dataclass type.
+        values: the values by option name.
+        where: where the values were given, the start of every message; or a function from an option's name to that.
+
+    Raises:
+        TfsmError: with one line per invalid value.
+    """
+    converted: dict[str, object] = {}
+    problems: list[str] = []
+    for name, value in values.items():
+        try:
+            converted[name] = _validate_one(options, name, value, where if isinstance(where, str) else where(name))
+        except TfsmError as error:
+            problems.append(str(error))
+    if problems:
+        raise TfsmError("\n".join(problems))
+    return converted
+
+
+def find_problems(options: type, values: Mapping[str, object], where: str) -> Iterator[str]:
+    """Yield a message for every invalid value of a TOML table.
+
+    Stricter than `validate`: a number, boolean or list in quotes is a mistake. Only none may be text, because TOML has
+    no null.
+    """
+    for name, value in values.items():
+        try:
+            converted = _validate_one(options, name, value, where)
+        except TfsmError as error:
+            yield str(error)
+        else:
+            if isinstance(value, str) and isinstance(converted, bool | int | float | list | tuple):
+                yield f'{where} {name}="{value}": expected {describe_expected(_hints(options)[name])}, without quotes'
+
+
+def help_text(hint: Any) -> str:
+    """Return the text of a type hint's `Doc`."""
+    return next((str(item.documentation) for item in _metadata(hint) if hasattr(item, "documentation")), "")
+
+
+def describe_type(hint: Any) -> str:
+    """Name a type briefly, for a table.
+
+    >>> describe_type(Annotated[float | None, Gt(0)]), describe_type(Literal["fresh", "same"]), describe_type(bool)
+    ('float or none', 'fresh|same', 'yes|no')
+    """
+    return " or ".join(_short(kind) for kind in union_members(hint))
+
+
+def describe_constraints(hint: Any) -> str:
+    """Describe what a value must satisfy besides its type.
+
+    >>> describe_constraints(Annotated[float, Gt(0), Lt(1)])
+    '> 0 and < 1'
+    """
+    return " and ".join(filter(None, map(_constraint, _metadata(hint))))
+
+
+def describe_expected(hint: Any) -> str:
+    """Describe the valid values, for an error message: type, whole range and whether none is allowed.
+
+    >>> describe_expected(Annotated[float | None, Gt(0)]), describe_expected(Literal["fresh", "same"])
+    ('a number > 0 or none', 'fresh or same')
+    """
+    kinds = union_members(hint)
+    words = " or ".join(_long(kind) for kind in kinds if kind is not NoneType)
+    valid = f"{words} {describe_constraints(hint)}".strip()
+    return " or ".join(filter(None, [valid, "none" if NoneType in kinds else ""]))
+
+
+def union_members(hint: Any) -> list[Any]:
+    """Split `Annotated` types and unions into plain types.
+
+    >>> union_members(Annotated[float | None, Gt(0)])
     [<class 'float'>, <class 'NoneType'>]
     """
     if get_origin(hint) is Annotated:
@@ -31,40 +152,61 @@ def union_members(hint: Any) -> list[Any]:
     return [hint]
 
 
-def help_text(hint: Any) -> str:
-    """Return what the hint's `Doc` says."""
-    return next((str(item.documentation) for item in _metadata(hint) if hasattr(item, "documentation")), "")
+def _validate_one(options: type, name: str, value: object, where: str) -> object:
+    hints = _hints(options)
+    if name not in hints:
+        known = suggestion(name, hints) if hints else "; it has no options"
+        raise TfsmError(f"{where} {name}: no such option{known}")
+    try:
+        return _convert(hints[name], value)
+    except ValueError as error:  # pydantic's ValidationError is one
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        expected = describe_expected(hints[name])
+        if _is_infinite(value):
+            expected = expected.replace("a number", "a finite number", 1)
+        raise TfsmError(f"{where} {name}={text}: expected {expected}") from error
 
 
-def describe_type(hint: Any) -> str:
-    """Name a type for a table.
+def _convert(hint: Any, value: object) -> object:
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter
+    from pydantic_core import to_json
 
-    >>> type_name(Annotated[float | None, Gt(0)]), type_name(Literal["fresh", "same"]), type_name(bool)
-    ('float or none', 'fresh|same', 'yes|no')
-    """
-    return " or ".join(_short(kind) for kind in union_members(hint))
+    try:
+        adapter: TypeAdapter[object] = TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
+    except PydanticUserError as error:
+        raise TfsmError(f"an option of type {describe_type(hint)!r} cannot be set: {error.message}") from error
+
+    def convert_typed(value: object) -> object:
+        # JSON's strict rules fit TOML: an array may become a tuple and text a path, but a bool is not a number.
+        result = adapter.validate_json(to_json(value, inf_nan_mode="constants"), strict=True)
+        if isinstance(value, bool) and not isinstance(result, bool):  # Literal[1] would accept true
+            raise ValueError(value)
+        return result
+
+    if not isinstance(value, str):
+        return convert_typed(value)
+    if value.lower() == "none" and NoneType in union_members(hint):
+        return None
+    with suppress(ValueError):
+        return adapter.validate_python(value)
+    with suppress(ValueError, RecursionError):
+        return convert_typed(json.loads(value))  # Literal[1, 2] accepts a number, not its digits
+    return adapter.validate_python(value.split(","))
 
 
-def describe_constraints(hint: Any) -> str:
-    """Say what a value must satisfy besides its type.
-
-    >>> constraints(Annotated[float, Gt(0), Lt(1)])
-    '> 0 and < 1'
-    """
-    return " and ".join(filter(None, map(_constraint, _metadata(hint))))
+def _is_infinite(value: object) -> bool:
+    with suppress(ValueError):
+        return isinstance(value, float | str) and not isfinite(float(value))
+    return False
 
 
-def expected(hint: Any) -> str:
-    """Say what would have been right, to end a sentence with.
+def _hints(options: type) -> dict[str, Any]:
+    hints = get_type_hints(options, include_extras=True)
+    return {field.name: hints[field.name] for field in fields(options) if field.init}
 
-    >>> expected(Annotated[float | None, Gt(0)]), expected(Annotated[int, Ge(1)]), expected(Literal["fresh", "same"])
-    ('a number > 0 or none', 'a whole number >= 1', 'fresh or same')
-    """
-    kinds = union_members(hint)
-    words = " or ".join(_long(kind) for kind in kinds if kind is not NoneType)
-    return " or ".join(
-        filter(None, [f"{words} {describe_constraints(hint)}".strip(), "none" if NoneType in kinds else ""])
-    )
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _metadata(hint: Any) -> Iterator[Any]:
@@ -97,8 +239,8 @@ def _constraint(item: Any) -> str:
     return ""
 
 
-def _items(kind: Any) -> str | None:
-    """Name the items of a list-like type, or return None for any other."""
+def _item_types(kind: Any) -> str | None:
+    """Name the item types of a list-like type; None for any other type."""
     if get_origin(kind) not in (list, tuple, set, frozenset):
         return None
     return " and ".join(dict.fromkeys(describe_type(item) for item in get_args(kind) if item is not Ellipsis))
@@ -107,7 +249,7 @@ def _items(kind: Any) -> str | None:
 def _short(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return "|".join(map(str, get_args(kind)))
-    if items := _items(kind):
+    if items := _item_types(kind):
         return f"list of {items}"
     return {bool: "yes|no", NoneType: "none"}.get(kind) or getattr(kind, "__name__", str(kind)).lower()
 
@@ -115,113 +257,7 @@ def _short(kind: Any) -> str:
 def _long(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return " or ".join(map(str, get_args(kind)))
-    if items := _items(kind):
+    if items := _item_types(kind):
         return f"a list of {items}"
-    words = {bool: "yes or no", int: "a whole number", float: "a number", str: "text"}
+    words = {bool: "yes or no", int: "an integer", float: "a number", str: "text"}
     return words.get(kind) or f"a {_short(kind)}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Option:
-    """One option, in words."""
-
-    name: str
-    type: str
-    default: Any
-    """`dataclasses.MISSING` where there is none and the option must be given."""
-    help: str
-    constraints: str
-
-    @property
-    def required(self) -> bool:
-        """Whether the option must be given."""
-        return self.default is MISSING
-
-
-def describe(options: type) -> tuple[Option, ...]:
-    """Describe the fields of a dataclass type, in their order."""
-    hints = _hints(options)
-    return tuple(
-        Option(
-            name=field.name,
-            type=describe_type(hints[field.name]),
-            default=_default(field),
-            help=help_text(hints[field.name]),
-            constraints=describe_constraints(hints[field.name]),
-        )
-        for field in fields(options)
-        if field.name in hints
-    )
-
-
-def validate(options: type, values: Mapping[str, object], *, where: Callable[[str], str] | str) -> dict[str, object]:
-    """Check values against the fields of a dataclass type and return them converted: those given and no others.
-
-    Text is read leniently, because the command line has nothing else and TOML no other way to say none. Any other
-    value must have its option's type already, except that a whole number is a number. NaN and infinities are refused.
-
-    Args:
-        options: the dataclass type
-        values: what was given, by option
-        where: where it was given, which starts every message: a text, or a function from an option's name to one
-    """
-    hints = _hints(options)
-    converted: dict[str, object] = {}
-    problems: list[str] = []
-    for name, value in values.items():
-        place = where if isinstance(where, str) else where(name)
-        if name not in hints:
-            known = suggestion(name, hints) if hints else "; there are none to set"
-            problems.append(f"{place} {name}: no such option{known}")
-            continue
-        try:
-            converted[name] = _convert(hints[name], value)
-        except ValueError:  # pydantic's ValidationError is one
-            given = value if isinstance(value, str) else json.dumps(value, default=str)
-            finite = ", and a finite one" if _is_infinite(value) else ""
-            problems.append(f"{place} {name}={given}: expected {expected(hints[name])}{finite}")
-    if problems:
-        raise TfsmError("\n".join(problems))
-    return converted
-
-
-def _convert(hint: Any, value: object) -> object:
-    from pydantic import ConfigDict, PydanticUserError, TypeAdapter
-    from pydantic_core import to_json
-
-    try:
-        adapter: TypeAdapter[object] = TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
-    except PydanticUserError as error:
-        raise TfsmError(f"an option of type {describe_type(hint)!r} cannot be set: {error.message}") from error
-
-    def typed(value: object) -> object:
-        # JSON's strict rules are what TOML needs: an array may become a tuple, a text a path, a bool no number.
-        result = adapter.validate_json(to_json(value, inf_nan_mode="constants"), strict=True)
-        if isinstance(value, bool) and not isinstance(result, bool):  # Literal[1] would take true
-            raise ValueError(value)
-        return result
-
-    if not isinstance(value, str):
-        return typed(value)
-    if value.lower() == "none" and NoneType in union_members(hint):
-        return None
-    with suppress(ValueError):
-        return adapter.validate_python(value)
-    with suppress(ValueError, RecursionError):
-        return typed(json.loads(value))  # Literal[1, 2] takes a number, not its digits
-    return adapter.validate_python(value.split(","))
-
-
-def _is_infinite(value: object) -> bool:
-    with suppress(ValueError):
-        return isinstance(value, float | str) and not isfinite(float(value))
-    return False
-
-
-def _hints(options: type) -> dict[str, Any]:
-    hints = get_type_hints(options, include_extras=True)
-    return {field.name: hints[field.name] for field in fields(options) if field.init}
-
-
-def _default(field: Field[Any]) -> Any:
-    return field.default if field.default_factory is MISSING else field.default_factory()

@@ -189,4 +189,4 @@ def make_recipe(plugins: Plugins, settings: Settings, model: keras.Model | None 
         plugins.selections[settings.selection],
     )
     disabled = tuple(info.name for info in plugins.infos if info.state == "disabled")
-    return RunRecipe(settings, tuple((e.kind, e.part) for e in chosen if e.part is not None), model, disabled)
+    return RunRecipe(settings, tuple((e.kind, e.instance) for e in chosen if e.instance is not None), model, disabled)

@@ -162,5 +162,5 @@ def describe_objects(plugins: Plugins, settings: Settings) -> dict[str, str]:
         "mutation": plugins.mutations[settings.mutation],
         "selection": plugins.selections[settings.selection],
     }
-    objects = {kind: repr(entry.part) for kind, entry in chosen.items() if entry.part is not None}
+    objects = {kind: repr(entry.instance) for kind, entry in chosen.items() if entry.instance is not None}
     return objects if settings.model is None else objects | {"model": describe_model(settings.model)}

@@ -1,11 +1,11 @@
-"""The settings of a run: from the shipped `tfsm.toml`, the user's own and the command line, with their provenance.
+"""The settings of a run, with the source of each value.
 
-Importing this imports no TensorFlow.
+They come from the shipped `tfsm.toml`, the defaults of plugins, the user's `tfsm.toml` and the command line. Importing
+this package does not import TensorFlow.
 """
 
 from __future__ import annotations
 
-from tfsm.interfaces import Init
 from tfsm.settings.resolve import GeneralSettings, resolve, resolve_general
 from tfsm.settings.schema import EngineOptions, ResolvedSettings, RunOptions, Settings
 from tfsm.settings.sources import built_in_path, config_paths, nearest_path
@@ -13,7 +13,6 @@ from tfsm.settings.sources import built_in_path, config_paths, nearest_path
 __all__ = [
     "EngineOptions",
     "GeneralSettings",
-    "Init",
     "ResolvedSettings",
     "RunOptions",
     "Settings",

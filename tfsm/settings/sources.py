@@ -1,4 +1,4 @@
-"""Files, flags, --set."""
+"""Where settings come from: the shipped `tfsm.toml`, defaults of plugins, the user's `tfsm.toml`, flags and `--set`."""
 
 from __future__ import annotations
 
@@ -11,46 +11,103 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from tfsm.errors import TfsmError, suggestion
+from tfsm.plugins.options import option_names
 from tfsm.plugins.registry import Entry
-from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS, option_names
+from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS
 
 FILE_NAME: Final = "tfsm.toml"
-_DEEPEST: Final = 20
-_MOST_BITS: Final = 1024
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+OWNERS: Final = ("domain", "mutation", "selection", "run", "engine")
+"""The owners of settings that `--set` can name: `--set domain.bits=5`. Observers are named by themselves."""
+
+_MAX_DEPTH: Final = 20
+_MAX_BITS: Final = 1024
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+_OPTION_TABLES: Final[Mapping[str, str]] = {
+    "domain": "options",
+    "mutation": "mutation",
+    "selection": "selection_options",
+}
+"""The key of `[domains.NAME]` that holds options for a part of this kind."""
+
+_NESTED_FLAGS: Final[Mapping[str, str]] = {
+    "domain_options": "domain",
+    "mutation_options": "mutation",
+    "selection_options": "selection",
+    "engine": "engine",
+}
+"""The overrides that are tables themselves, and the owner of each."""
+
+_FLAG_NAMES: Final[Mapping[str, str]] = {"observers": "observer", "mutated_layers": "layers"}
+"""The flags whose name differs from that of their setting."""
 
 
 @dataclass(frozen=True)
-class ConfigFile:
-    """One file's tables, and how to call it in a message."""
+class ConfigSource:
+    """The tables of one source: the shipped file, the defaults of a plugin's part, or the user's file."""
 
-    path: Path
+    name: str
+    """As messages call it: the path of a file, or the plugin."""
     tables: Mapping[str, Any]
-    built_in: bool = False
+    kind: Literal["built-in", "plugin", "user"] = "user"
+    label: str = ""
+    """As listings call it, if not by its name and table."""
 
     def source(self, *table: str) -> str:
-        """Say where a value came from: `/x/tfsm.toml [run]`."""
-        return f"{f'built-in {FILE_NAME}' if self.built_in else self.path} {header(*table)}"
+        """Return the source of a value, for a listing: `/x/tfsm.toml [run]`."""
+        if self.kind == "plugin":
+            return self.label
+        return f"{self.label or self.name} {header(*table)}"
 
     def where(self, *table: str) -> str:
-        """Say where a mistake is: `/x/tfsm.toml: [run]`."""
-        return f"{self.path}: {header(*table)}"
+        """Return the start of an error message: `/x/tfsm.toml: [run]`."""
+        return f"{self.name}: {header(*table)}"
+
+
+class SourcedValue(NamedTuple):
+    """A value with its source."""
+
+    value: object
+    source: str
+    """The source, for a listing."""
+    where: str
+    """The source, as the start of an error message."""
+    from_user: bool
+    """Whether the user gave it, in a file or on the command line, and not the shipped file or a plugin."""
+
+
+SourcedValues: TypeAlias = dict[str, SourcedValue]
+
+
+class Assignment(NamedTuple):
+    """One `--set KEY=VALUE`."""
+
+    key: str
+    value: str
+    text: str
+
+    def as_value(self) -> SourcedValue:
+        """Return the value with its source."""
+        return SourcedValue(self.value, f"--set {self.text}", "--set", True)
 
 
 def header(*table: str) -> str:
-    """Write a table's name as TOML does.
+    """Write the header of a table as in TOML.
 
     >>> header("domains", "gym.pong")
     '[domains."gym.pong"]'
     """
-    return f"[{'.'.join(name if _BARE.fullmatch(name) else json.dumps(name) for name in table)}]"
+    return f"[{'.'.join(name if _BARE_KEY.fullmatch(name) else json.dumps(name) for name in table)}]"
+
+
+# ---- files and plugins ----
 
 
 def built_in_path() -> Path:
-    """Return the file that ships with tfsm: package data in a wheel, beside the package in a checkout."""
+    """Return the path of the file that ships with tfsm: package data in a wheel, next to the package in a checkout."""
     package = Path(str(resources.files("tfsm")))
     places = (package / FILE_NAME, package.parent / FILE_NAME)
     for place in places:
@@ -63,41 +120,56 @@ def nearest_path(cwd: Path | None = None) -> Path | None:
     """Return the nearest `tfsm.toml` from the working directory upwards, if there is one."""
     start = _absolute(cwd or Path())
     for folder in (start, *start.parents):
-        # not Path.is_file, which raises where a folder above may not be read
+        # Not Path.is_file, which raises if a parent folder may not be read.
         if os.path.isfile(folder / FILE_NAME):
             return folder / FILE_NAME
     return None
 
 
 def config_paths(config: Path | None = None, cwd: Path | None = None) -> tuple[Path, ...]:
-    """Return the paths of the files in force, weakest first: the built-in one and, if there is one, the user's."""
+    """Return the paths of the files to read, lowest precedence first: the built-in one and the user's, if any."""
     built_in = built_in_path()
     users = nearest_path(cwd) if config is None else _absolute((cwd or Path()) / config)
-    # A checkout's own file is the built-in one: taken for the user's, its defaults would pass for his wishes.
-    if users is None or _content(users) == _content(built_in):
+    # In a checkout the nearest file is the built-in one. Its defaults must not count as the user's wishes.
+    if users is None or _read_bytes(users) == _read_bytes(built_in):
         return (built_in,)
     return (built_in, users)
 
 
-def config_files(config: Path | None = None, cwd: Path | None = None) -> tuple[ConfigFile, ...]:
-    """Read the files in force, weakest first.
+def config_sources(*entries: Entry, config: Path | None = None, cwd: Path | None = None) -> tuple[ConfigSource, ...]:
+    """Read the files and the defaults of parts, lowest precedence first: built-in file, parts, user's file.
 
     Args:
-        config: the user's file; the nearest `tfsm.toml` upwards from `cwd` if not given
-        cwd: where to begin looking; the working directory if not given
+        *entries: the parts whose defaults apply.
+        config: the user's file; by default the nearest `tfsm.toml` upwards from `cwd`.
+        cwd: where to start looking; by default the working directory.
     """
-    paths = config_paths(config, cwd)
-    return tuple(ConfigFile(path, _tables(path), built_in=index == 0) for index, path in enumerate(paths))
+    built_in, *users = config_paths(config, cwd)
+    return (
+        ConfigSource(str(built_in), _read_tables(built_in), "built-in", f"built-in {FILE_NAME}"),
+        *(source for entry in entries if (source := plugin_source(entry)) is not None),
+        *(ConfigSource(str(path), _read_tables(path)) for path in users),
+    )
+
+
+def plugin_source(entry: Entry) -> ConfigSource | None:
+    """Return the defaults that a plugin registered with a part, as the tables of a file; None if there are none."""
+    tables: dict[str, Any] = {}
+    if entry.intensity is not None:
+        tables["run"] = {"intensity": {entry.name: entry.intensity}}
+    if entry.defaults:
+        tables["domains"] = {entry.name: entry.defaults}
+    return ConfigSource(entry.origin, tables, "plugin", f"plugin {entry.plugin}") if tables else None
 
 
 def _absolute(path: Path) -> Path:
     try:
         return Path(os.path.abspath(path))
     except OSError as error:
-        raise TfsmError(f"the working directory cannot be read: {error.strerror}; change to another one") from error
+        raise TfsmError(f"cannot read the working directory: {error.strerror}; change to another one") from error
 
 
-def _content(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     if os.path.isdir(path):
         raise TfsmError(f"{path}: is a directory, expected a TOML file")
     try:
@@ -108,28 +180,28 @@ def _content(path: Path) -> bytes:
         raise TfsmError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _tables(path: Path) -> dict[str, Any]:
+def _read_tables(path: Path) -> dict[str, Any]:
     try:
-        # "-sig": editors on Windows begin a file with a byte order mark, which TOML does not know
-        text = _content(path).decode("utf-8-sig")
+        # "-sig": editors on Windows start a file with a byte order mark, which TOML does not allow.
+        text = _read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise TfsmError(f"{path}: not UTF-8 (byte {error.start}), save it as UTF-8") from error
     try:
         tables = tomllib.loads(text)
-    # ValueError: syntax errors, and integers of thousands of digits; RecursionError: brackets of brackets
+    # ValueError: syntax errors, and integers of thousands of digits. RecursionError: deeply nested brackets.
     except (ValueError, RecursionError) as error:
         raise TfsmError(f"{path}: not valid TOML: {error}") from error
-    _reject_excess(path, tables)
+    _check_limits(path, tables)
     return tables
 
 
-def _reject_excess(path: Path, tables: Mapping[str, Any]) -> None:
-    """Turn away what would exhaust the stack of whoever prints or compares it, a.a.a.a.a..., or cannot be printed."""
+def _check_limits(path: Path, tables: Mapping[str, Any]) -> None:
+    """Reject nesting that would exhaust the stack when printed or compared, and integers that cannot be printed."""
     level: list[Any] = [tables]
-    for _ in range(_DEEPEST):
-        # Of hexadecimal digits Python reads any number, and refuses to write it in decimal ones.
-        if any(isinstance(value, int) and value.bit_length() > _MOST_BITS for value in level):
-            raise TfsmError(f"{path}: a whole number of more than {_MOST_BITS} bits")
+    for _ in range(_MAX_DEPTH):
+        # Python reads any number of hexadecimal digits, but refuses to print such an integer in decimal.
+        if any(isinstance(value, int) and value.bit_length() > _MAX_BITS for value in level):
+            raise TfsmError(f"{path}: an integer of more than {_MAX_BITS} bits")
         level = [
             item
             for value in level
@@ -137,96 +209,91 @@ def _reject_excess(path: Path, tables: Mapping[str, Any]) -> None:
             for item in (value.values() if isinstance(value, dict) else value)
         ]
     if level:
-        raise TfsmError(f"{path}: nested deeper than {_DEEPEST} tables")
+        raise TfsmError(f"{path}: nested deeper than {_MAX_DEPTH} tables")
 
 
-_SHARED: Final[Mapping[str, str]] = {
-    "domain": "options",
-    "mutation": "mutation",
-    "selection": "selection_options",
-}
-"""The key of `[domains.NAME]` that holds options for a part of this kind."""
+# ---- merging ----
 
 
-class SourcedValue(NamedTuple):
-    """A value that somebody gave."""
-
-    value: object
-    source: str
-    """Where it is from, for a listing."""
-    where: str
-    """Where it is from, as the beginning of an error message."""
-    users: bool
-    """Whether the user gave it, rather than the built-in file."""
-
-
-SourcedValues: TypeAlias = dict[str, SourcedValue]
-
-
-def merge_run_settings(files: Sequence[ConfigFile], domain: str | None, mutation: str | None) -> SourcedValues:
-    """Merge the run settings of all files, those of `[run]` alone if there is no domain."""
-    layer: SourcedValues = {}
+def merge_run_settings(sources: Sequence[ConfigSource], domain: str | None, mutation: str | None) -> SourcedValues:
+    """Merge the run settings of all sources; without a domain, those of `[run]` only."""
+    merged: SourcedValues = {}
     paths = [("run",)] if domain is None else [("run",), ("domains", domain)]
-    for file in files:
-        for path, table in _layer_tables(file, *paths):
-            layer |= _given(file, path, {key: value for key, value in table.items() if key != "intensity"}, RUN_KEYS)
+    for source in sources:
+        for path, table in _tables_at(source, *paths):
+            merged |= _sourced(
+                source, path, {key: value for key, value in table.items() if key != "intensity"}, RUN_KEYS
+            )
             intensity = table.get("intensity")
             if isinstance(intensity, dict):
-                own = {"intensity": intensity[mutation]} if mutation in intensity else {}
-                layer |= _given(file, (*path, "intensity"), own, RUN_KEYS)
+                chosen = {"intensity": intensity[mutation]} if mutation in intensity else {}
+                merged |= _sourced(source, (*path, "intensity"), chosen, RUN_KEYS)
             elif intensity is not None:
-                layer |= _given(file, path, {"intensity": intensity}, RUN_KEYS)
-    return layer
+                merged |= _sourced(source, path, {"intensity": intensity}, RUN_KEYS)
+    return merged
 
 
-def merge_engine_settings(files: Sequence[ConfigFile]) -> SourcedValues:
-    """Merge the engine's settings of all files."""
-    layer: SourcedValues = {}
-    for file in files:
-        for path, table in _layer_tables(file, ("engine",)):
-            layer |= _given(file, path, table, ENGINE_KEYS)
-    return layer
+def merge_engine_settings(sources: Sequence[ConfigSource]) -> SourcedValues:
+    """Merge the engine settings of all sources."""
+    merged: SourcedValues = {}
+    for source in sources:
+        for path, table in _tables_at(source, ("engine",)):
+            merged |= _sourced(source, path, table, ENGINE_KEYS)
+    return merged
 
 
-def merge_part_options(files: Sequence[ConfigFile], entry: Entry, domain: str) -> SourcedValues:
-    """Merge what all files say about a part's options; what is meant for other parts is left out."""
-    layer: SourcedValues = {}
+def merge_part_options(sources: Sequence[ConfigSource], entry: Entry, domain: str) -> SourcedValues:
+    """Merge the options of a part from all sources, without options that are meant for other parts."""
+    merged: SourcedValues = {}
     paths: list[tuple[str, ...]] = [] if entry.kind == "domain" else [(f"{entry.kind}s", entry.name)]
-    if entry.kind in _SHARED:
-        paths.append(("domains", domain, _SHARED[entry.kind]))
-    for file in files:
-        for path, table in _layer_tables(file, *paths):
-            layer |= _given(file, path, table, option_names(entry.options))
-    return layer
+    if entry.kind in _OPTION_TABLES:
+        paths.append(("domains", domain, _OPTION_TABLES[entry.kind]))
+    for source in sources:
+        for path, table in _tables_at(source, *paths):
+            merged |= _sourced(source, path, table, option_names(entry.options))
+    return merged
 
 
-def _layer_tables(file: ConfigFile, *paths: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+def _tables_at(source: ConfigSource, *paths: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
     for path in paths:
-        table: Any = file.tables
+        table: Any = source.tables
         for name in path:
             table = table.get(name, {})
         yield path, table
 
 
-def _given(file: ConfigFile, path: tuple[str, ...], values: Mapping[str, Any], keys: Collection[str]) -> SourcedValues:
+def _sourced(
+    source: ConfigSource, path: tuple[str, ...], values: Mapping[str, Any], keys: Collection[str]
+) -> SourcedValues:
     # A listing names `[domains.parity]` for its inner tables too: that is the header to look for in the file.
-    source, where = file.source(*path[:2]), file.where(*path)
-    return {key: SourcedValue(value, source, where, not file.built_in) for key, value in values.items() if key in keys}
+    label, where, from_user = source.source(*path[:2]), source.where(*path), source.kind == "user"
+    return {key: SourcedValue(value, label, where, from_user) for key, value in values.items() if key in keys}
 
 
-PARTS: Final = ("domain", "mutation", "selection", "run", "engine")
+# ---- flags and --set ----
 
 
-class Assignment(NamedTuple):
-    """One `--set`, taken apart."""
-
-    key: str
-    value: str
-    text: str
+def collect_flags(overrides: Mapping[str, object]) -> dict[str, SourcedValues]:
+    """Group the flags that were given (not None) by their owner."""
+    flags: dict[str, SourcedValues] = {owner: {} for owner in OWNERS}
+    for name, value in overrides.items():
+        if value is None:
+            continue
+        if name in RUN_KEYS:
+            flag = _FLAG_NAMES.get(name, name.replace("_", "-"))
+            flags["run"][name] = SourcedValue(value, "command line", f"--{flag}:", True)
+        elif name in _NESTED_FLAGS and isinstance(value, Mapping):
+            for key, option in value.items():
+                flags[_NESTED_FLAGS[name]][str(key)] = SourcedValue(option, "command line", f"{name}:", True)
+        elif name in _NESTED_FLAGS:
+            raise TfsmError(f"{name}: expected a mapping of options, got {value!r}")
+        else:
+            raise TfsmError(f"{name}: no such setting{suggestion(name, (*RUN_KEYS, *_NESTED_FLAGS))}")
+    return flags
 
 
 def parse_assignments(sets: Sequence[str]) -> list[Assignment]:
-    """Take the arguments of `--set` apart."""
+    """Parse the arguments of `--set`."""
     assignments = []
     for text in sets:
         key, equals, value = (piece.strip() for piece in text.partition("="))
@@ -237,113 +304,74 @@ def parse_assignments(sets: Sequence[str]) -> list[Assignment]:
 
 
 def find_assignment(key: str, assignments: Sequence[Assignment], others: Sequence[str]) -> Assignment | None:
-    """Return the one that names parts, `selection` or `observers`, which must be known before their options are.
+    """Return the assignment of `selection` or `observers`, which must be known before the options of these parts.
 
     Args:
-        key: the run's setting that names them
-        assignments: all of them
-        others: the domain's and the operator's options: one of them may be called the same
+        key: the run setting that names parts.
+        assignments: all assignments.
+        others: the options of domain and operator, one of which may have the same name.
     """
     names = {f"run.{key}"} if key in others else {f"run.{key}", key}
     return next((assignment for assignment in assignments if assignment.key in names), None)
 
 
-def find_owner(
-    assignment: Assignment, known: Mapping[str, Sequence[str]], unused: Sequence[str] = ()
-) -> tuple[str, str]:
-    """Return the part and the key that are meant.
-
-    Args:
-        assignment: with a bare key, or one that begins with its part: `domain.bits`, `tensorboard.histograms`
-        known: the keys of each of `PARTS`, and of each observer
-        unused: observers that the run does not have
-    """
-    prefix = _prefix(assignment, known)
-    if prefix:
-        rest = assignment.key.removeprefix(f"{prefix}.")
-        if rest in known[prefix]:
-            return prefix, rest
-        raise _unknown(assignment, rest, known[prefix], known, prefix)
-    for name in unused:
-        if assignment.key.startswith(f"{name}."):
-            raise TfsmError(
-                f"--set {assignment.text}: {name!r} is an observer that is not used, give --observer {name}"
-            )
-    owners = [part for part in PARTS if assignment.key in known[part]]
-    if len(owners) > 1:
-        forms = " or ".join(f"--set {part}.{assignment.key}={assignment.value}" for part in owners)
-        raise TfsmError(f"--set {assignment.text}: {assignment.key!r} is ambiguous, give {forms}")
-    if owners:
-        return owners[0], assignment.key
-    bare = [key if part in PARTS else f"{part}.{key}" for part, keys in known.items() for key in keys]
-    raise _unknown(assignment, assignment.key, bare, known, "")
-
-
-def _prefix(assignment: Assignment, known: Mapping[str, Sequence[str]]) -> str:
-    """Return the part that a key begins with; an observer's name may have dots in it, and be another's beginning."""
-    first, _, rest = assignment.key.partition(".")
-    if rest and first in PARTS:
-        return first
-    observers = [name for name in known if name not in PARTS and assignment.key.startswith(f"{name}.")]
-    return max(observers, key=len, default="")
-
-
-def _unknown(
-    assignment: Assignment, key: str, candidates: Sequence[str], known: Mapping[str, Sequence[str]], prefix: str
-) -> TfsmError:
-    near = get_close_matches(key, candidates, n=1, cutoff=0.6)
-    hint = f", did you mean {'.'.join(filter(None, (prefix, near[0])))!r}?" if near else ""
-    listing = "\n".join(f"  {part}: {', '.join(keys) or 'none'}" for part, keys in known.items())
-    return TfsmError(f"--set {assignment.text}: unknown key {assignment.key!r}{hint}\nknown keys:\n{listing}")
-
-
-_OPTIONS: Final[Mapping[str, str]] = {
-    "domain_options": "domain",
-    "mutation_options": "mutation",
-    "selection_options": "selection",
-    "engine": "engine",
-}
-"""The overrides that are themselves tables, and the part each is about."""
-
-_FLAGS: Final[Mapping[str, str]] = {"observers": "observer", "mutated_layers": "layers"}
-"""The flags that are not called like the settings they give."""
-
-
-def collect_flags(overrides: Mapping[str, object]) -> dict[str, SourcedValues]:
-    """Sort flags by the part they are about; None means that a flag was not given."""
-    layers: dict[str, SourcedValues] = {part: {} for part in PARTS}
-    for name, value in overrides.items():
-        if value is None:
-            continue
-        if name in RUN_KEYS:
-            flag = _FLAGS.get(name, name.replace("_", "-"))
-            layers["run"][name] = SourcedValue(value, "command line", f"--{flag}:", True)
-        elif name in _OPTIONS and isinstance(value, Mapping):
-            for key, option in value.items():
-                layers[_OPTIONS[name]][str(key)] = SourcedValue(option, "command line", f"{name}:", True)
-        elif name in _OPTIONS:
-            raise TfsmError(f"{name}: expected a mapping of options, got {value!r}")
-        else:
-            raise TfsmError(f"{name}: no such setting{suggestion(name, (*RUN_KEYS, *_OPTIONS))}")
-    return layers
-
-
 def add_assignments(
-    layers: dict[str, SourcedValues],
+    flags: dict[str, SourcedValues],
     assignments: Sequence[Assignment],
     known: Mapping[str, Sequence[str]],
     unused: Sequence[str] = (),
 ) -> None:
-    """Add what `--set` said to what the flags did; `unused` are observers that the run does not have."""
+    """Add assignments to the flags, by owner.
+
+    Args:
+        flags: what `collect_flags` returned.
+        assignments: the assignments.
+        known: the keys of each of `OWNERS` and of each observer in use.
+        unused: the names of observers that are not in use.
+    """
     for assignment in assignments:
-        part, key = find_owner(assignment, known, unused)
-        before = layers.setdefault(part, {}).get(key)
+        owner, key = _find_owner(assignment, known, unused)
+        before = flags.setdefault(owner, {}).get(key)
         if before is not None:
             first = before.source if before.source.startswith("--set") else before.where.removesuffix(":")
             raise TfsmError(f"--set {assignment.text}: {key} was already given by {first}")
-        layers[part][key] = given(assignment)
+        flags[owner][key] = assignment.as_value()
 
 
-def given(assignment: Assignment) -> SourcedValue:
-    """Return what a `--set` gives."""
-    return SourcedValue(assignment.value, f"--set {assignment.text}", "--set", True)
+def _find_owner(assignment: Assignment, known: Mapping[str, Sequence[str]], unused: Sequence[str]) -> tuple[str, str]:
+    """Return the owner and the key of an assignment: `bits`, `domain.bits` or `tensorboard.histograms`."""
+    prefix = _owner_prefix(assignment, known)
+    if prefix:
+        rest = assignment.key.removeprefix(f"{prefix}.")
+        if rest in known[prefix]:
+            return prefix, rest
+        raise _unknown_key(assignment, rest, known[prefix], known, prefix)
+    for name in unused:
+        if assignment.key.startswith(f"{name}."):
+            raise TfsmError(f"--set {assignment.text}: observer {name!r} is not used, add --observer {name}")
+    owners = [owner for owner in OWNERS if assignment.key in known[owner]]
+    if len(owners) > 1:
+        forms = " or ".join(f"--set {owner}.{assignment.key}={assignment.value}" for owner in owners)
+        raise TfsmError(f"--set {assignment.text}: {assignment.key!r} is ambiguous, use {forms}")
+    if owners:
+        return owners[0], assignment.key
+    candidates = [key if owner in OWNERS else f"{owner}.{key}" for owner, keys in known.items() for key in keys]
+    raise _unknown_key(assignment, assignment.key, candidates, known, "")
+
+
+def _owner_prefix(assignment: Assignment, known: Mapping[str, Sequence[str]]) -> str:
+    """Return the owner that a key starts with. The name of an observer may contain dots and start with another's."""
+    first, _, rest = assignment.key.partition(".")
+    if rest and first in OWNERS:
+        return first
+    observers = [name for name in known if name not in OWNERS and assignment.key.startswith(f"{name}.")]
+    return max(observers, key=len, default="")
+
+
+def _unknown_key(
+    assignment: Assignment, key: str, candidates: Sequence[str], known: Mapping[str, Sequence[str]], prefix: str
+) -> TfsmError:
+    close = get_close_matches(key, candidates, n=1, cutoff=0.6)
+    hint = f", did you mean {'.'.join(filter(None, (prefix, close[0])))!r}?" if close else ""
+    listing = "\n".join(f"  {owner}: {', '.join(keys) or 'none'}" for owner, keys in known.items())
+    return TfsmError(f"--set {assignment.text}: unknown key {assignment.key!r}{hint}\nknown keys:\n{listing}")

@@ -34,7 +34,7 @@ def is_documented(subject: PartUnderTest) -> None:
         f"the class {subject.title} has no docstring",
         "say in one line what it does",
     )
-    if subject.entry.part is not None:
+    if subject.entry.instance is not None:
         return
     require(subject.entry.description, "it is registered without a description", "registry.add(..., description=...)")
     for option in describe(subject.entry.options) if subject.entry.options else ():
@@ -67,7 +67,7 @@ def registered_options_match_the_class(subject: PartUnderTest) -> None:
 
 def invalid_options_are_rejected(subject: PartUnderTest) -> None:
     """A value of a wrong kind is a message; one that its type lets through can be used, or is a message, too."""
-    if subject.entry.part is not None:
+    if subject.entry.instance is not None:
         return
     options = subject.entry.with_options().options
     if options is None:
@@ -194,7 +194,7 @@ def can_be_built(subject: PartUnderTest) -> None:
 
 def missing_options(subject: PartUnderTest) -> list[str]:
     """Return the options that must be given and are not."""
-    if subject.entry.part is not None or subject.entry.options is None:
+    if subject.entry.instance is not None or subject.entry.options is None:
         return []
     return [o.name for o in describe(subject.entry.options) if o.required and o.name not in subject.options]
 
