@@ -141,9 +141,9 @@ def test_without_a_display_a_window_is_refused_in_one_line(
         (["nowhere"], "nowhere: no such directory"),
         ([".", "--save", "x.png"], "no run directory, it has no run.json"),
         (["r", "--run", "7", "--save", "x.png"], "has no run 7 that has ended; it has 0, 1"),
-        (["r", "--save", "x.avi"], "x.avi: cannot tell what to write from its ending; use .gif, .mp4, .png"),
+        (["r", "--save", "x.avi"], "x.avi: unknown format; use a file name ending in .gif, .mp4, .png"),
         (["r", "--save", "no/x.png"], "no/x.png: there is no directory 'no'"),
-        (["r", "--population", "--save", "x.gif"], "x.gif: one picture is saved as .png"),
+        (["r", "--population", "--save", "x.gif"], "x.gif: a picture needs a file name ending in .png"),
         (["r", "--mutation", "control", "--save", "x.png"], "set their number with --mutants N"),
         (["r", "--mutants", "3", "--mutation", "sm-gabs", "--save", "x.png"], "did you mean 'sm-g-abs'"),
         (["r", "--mutants", "3", "--population", "--save", "x.png"], "cannot be combined"),
@@ -171,8 +171,8 @@ def test_a_domain_without_pictures_says_so(tfsm: Command, tmp_path: Path) -> Non
     settings = ["--population", "5", "--evaluations", "6", "--set", "bits=2", "-q", "--out", "p"]
     assert tfsm("run", "parity", "--mutation", "control", *settings, cwd=tmp_path).returncode == 0
     for more, message in (
-        (["--save", "x.png"], "it draws no film"),
-        (["--population"], "cannot draw what populations do"),
+        (["--save", "x.png"], "does not support films"),
+        (["--population"], "does not support pictures of populations"),
     ):
         done = tfsm("replay", "p", *more, cwd=tmp_path)
         assert done.returncode == 2

@@ -1,4 +1,4 @@
-""""""
+"""Films are recorded, played in a window and steered by keys."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def press(*keys: int) -> list[pygame.event.Event]:
     return [pygame.event.Event(pygame.KEYDOWN, key=key) for key in keys]
 
 
-def played(monkeypatch: pytest.MonkeyPatch, *turns: list[pygame.event.Event]) -> list[int]:
-    """Return which frames are drawn when these events come, one list a turn, and then the window is closed."""
+def play(monkeypatch: pytest.MonkeyPatch, *turns: list[pygame.event.Event]) -> list[int]:
+    """Return which frames are drawn when these events come, one list per turn, and then the window is closed."""
     film, left = Numbers(), list(turns)
 
     def events() -> list[pygame.event.Event]:
@@ -56,32 +56,32 @@ def played(monkeypatch: pytest.MonkeyPatch, *turns: list[pygame.event.Event]) ->
 
 
 def test_a_film_plays_and_stands_still_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert played(monkeypatch, *[[]] * 8) == [0, 1, 2, 3, 4]
+    assert play(monkeypatch, *[[]] * 8) == [0, 1, 2, 3, 4]
 
 
 def test_space_pauses_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     space = press(pygame.K_SPACE)
-    assert played(monkeypatch, [], space, [], [], space, []) == [0, 1, 2]
+    assert play(monkeypatch, [], space, [], [], space, []) == [0, 1, 2]
 
 
 def test_arrows_go_frame_by_frame_within_the_film(monkeypatch: pytest.MonkeyPatch) -> None:
     right, left = press(pygame.K_RIGHT), press(pygame.K_LEFT)
-    assert played(monkeypatch, left, right, right, left, *[right] * 6) == [0, 1, 2, 1, 2, 3, 4]
+    assert play(monkeypatch, left, right, right, left, *[right] * 6) == [0, 1, 2, 1, 2, 3, 4]
 
 
 def test_home_plays_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert played(monkeypatch, *[[]] * 5, press(pygame.K_HOME), []) == [0, 1, 2, 3, 4, 0, 1]
+    assert play(monkeypatch, *[[]] * 5, press(pygame.K_HOME), []) == [0, 1, 2, 3, 4, 0, 1]
 
 
 @pytest.mark.parametrize("key", [pygame.K_q, pygame.K_ESCAPE])
 def test_keys_that_quit(monkeypatch: pytest.MonkeyPatch, key: int) -> None:
-    assert played(monkeypatch, [], press(key), []) == [0]
+    assert play(monkeypatch, [], press(key), []) == [0]
 
 
 def test_speed_changes_by_factors_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
     captions: list[str] = []
     monkeypatch.setattr(pygame.display, "set_caption", captions.append)
-    played(monkeypatch, [], press(pygame.K_UP), press(pygame.K_DOWN, pygame.K_DOWN))
+    play(monkeypatch, [], press(pygame.K_UP), press(pygame.K_DOWN, pygame.K_DOWN))
     assert [caption.rsplit(" ", 1)[1] for caption in captions] == ["1x", "2x", "0.5x"]
 
 

@@ -86,13 +86,12 @@ def replay(
         check_film_path(save)
 
     import_tensorflow()
-    from tfsm.render.replay import draw_populations
-    from tfsm.render.replay import replay as replay_run
+    from tfsm.render.replay import draw_populations, replay_champion
 
     if population:
         _show_picture(draw_populations(plugins, directory, run=run), save, str(directory))
         return
-    result = replay_run(
+    result = replay_champion(
         plugins,
         directory,
         run=run,

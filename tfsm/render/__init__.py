@@ -1,1 +1,1 @@
-"""Drawing, films and replays of what champions and their mutants do."""
+"""Pictures and films of what champions, their mutants and populations do."""

@@ -1,4 +1,4 @@
-"""Looking at champions: what they do, and what their mutants do."""
+"""Replays of champions: films of what they and their mutants do, and pictures of populations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tfsm.runs.finished_run import open_run
 
 @dataclass(frozen=True)
 class MutantScores:
-    """How mutants of a champion do."""
+    """The scores of a champion's mutants."""
 
     mutation: str
     intensity: float
@@ -33,14 +33,14 @@ class MutantScores:
 
 @dataclass(frozen=True)
 class ChampionReplay:
-    """What there is to see of a run."""
+    """A film of a run's champion, and the scores of its mutants by operator."""
 
     run: int
     film: Film
     mutants: tuple[MutantScores, ...]
 
 
-def replay(
+def replay_champion(
     plugins: Plugins,
     directory: Path,
     *,
@@ -52,52 +52,52 @@ def replay(
     config: Path | None = None,
     trust: bool = False,
 ) -> ChampionReplay:
-    """Film a champion, alone or with mutants of it.
+    """Film a champion, alone or with mutants.
 
     Args:
-        plugins: where the parts come from.
+        plugins: the registered parts.
         directory: a run directory.
-        run: which run; the best one if None.
-        mutants: how many mutants to make.
-        mutations: by which operators; the run's own if none is named. Several are shown side by side.
-        intensity: the operators' intensity, if not the one that the settings have for each.
-        seed: decides the mutants.
+        run: the number of the run; None for the best run.
+        mutants: the number of mutants per operator.
+        mutations: the operators that make the mutants; the run's own by default. Several are shown side by side.
+        intensity: the intensity of the operators; by default, that of the settings for each.
+        seed: the random seed of the mutants.
         config: the user's settings file.
-        trust: whether to load the champion whatever is in its file.
+        trust: whether to load the champion even if its file could run code.
     """
-    past = open_run(directory, trust=trust)
-    number = past.best() if run is None else past.check(run)
-    domain = build_part(plugins.domains[past.settings.domain], past.settings.domain_options)
+    finished = open_run(directory, trust=trust)
+    number = finished.best() if run is None else finished.check(run)
+    domain = build_part(plugins.domains[finished.settings.domain], finished.settings.domain_options)
     if not isinstance(domain, SupportsFilm):
-        raise TfsmError(f"the domain {past.settings.domain!r} has nothing to look at: it draws no film")
-    names = mutations or (past.settings.mutation,)
-    operators = [build_operator(plugins, past.settings, name, intensity, config) for name in names]
-    network = build_network(past.champion(number), past.settings.mutated_layers)
+        raise TfsmError(f"the domain {finished.settings.domain!r} does not support films")
+    names = mutations or (finished.settings.mutation,)
+    operators = [build_operator(plugins, finished.settings, name, intensity, config) for name in names]
+    network = build_network(finished.champion(number), finished.settings.mutated_layers)
     champion = tf.constant(network.genome[None], network.dtype)
-    tryout = MutantEvaluator(domain, network, jit=past.jit)
-    films, tables = [], []
+    evaluator = MutantEvaluator(domain, network, jit=finished.jit)
+    films, scores = [], []
     for settings, mutation in operators if mutants else ():
-        parents, seen = tryout.gather_experience(champion[0], mutants)
-        made = tryout.mutate(mutation, settings.intensity, parents, seen, root_seed(seed))
-        genomes = tf.concat([champion, made[:mutants]], axis=0)
-        found = tryout.evaluate(genomes)
-        films.append((domain.film(network, genomes, _no_seeds(genomes)), settings.mutation))
-        fitness, solved = found.fitness.numpy(), found.solved.numpy()
-        tables.append(MutantScores(settings.mutation, settings.intensity, fitness[1:], solved[1:], float(fitness[0])))
+        parents, experience = evaluator.gather_experience(champion[0], mutants)
+        children = evaluator.mutate(mutation, settings.intensity, parents, experience, root_seed(seed))
+        genomes = tf.concat([champion, children[:mutants]], axis=0)
+        evaluation = evaluator.evaluate(genomes)
+        films.append((domain.film(network, genomes, _zero_seeds(genomes)), settings.mutation))
+        fitness, solved = evaluation.fitness.numpy(), evaluation.solved.numpy()
+        scores.append(MutantScores(settings.mutation, settings.intensity, fitness[1:], solved[1:], float(fitness[0])))
     if not films:
-        films.append((domain.film(network, champion, _no_seeds(champion)), ""))
+        films.append((domain.film(network, champion, _zero_seeds(champion)), ""))
     film = films[0][0] if len(films) == 1 else SideBySide(films)
-    return ChampionReplay(number, film, tuple(tables))
+    return ChampionReplay(number, film, tuple(scores))
 
 
 def draw_populations(plugins: Plugins, directory: Path, *, run: int | None = None) -> np.ndarray:
-    """Draw what a run's populations did as evolution went on: `[height, width, 3]`, bytes."""
-    past = open_run(directory)
-    domain = build_part(plugins.domains[past.settings.domain], past.settings.domain_options)
+    """Draw a run's populations over the course of evolution, as an array `[height, width, 3]` of bytes."""
+    finished = open_run(directory)
+    domain = build_part(plugins.domains[finished.settings.domain], finished.settings.domain_options)
     if not isinstance(domain, SupportsBehaviorMap):
-        raise TfsmError(f"the domain {past.settings.domain!r} cannot draw what populations do")
-    return domain.picture(*past.behavior(past.best() if run is None else run))
+        raise TfsmError(f"the domain {finished.settings.domain!r} does not support pictures of populations")
+    return domain.picture(*finished.behavior(finished.best() if run is None else run))
 
 
-def _no_seeds(genomes: Tensor) -> Tensor:
+def _zero_seeds(genomes: Tensor) -> Tensor:
     return tf.zeros([genomes.shape[0], 2], tf.int32)

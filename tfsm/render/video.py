@@ -1,4 +1,4 @@
-"""Films, GIF/MP4/PNG, window."""
+"""Films: recorded frame by frame, joined side by side, saved as GIF, MP4 or PNG, and played in a window."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tfsm.utils.optional import optional
 
 FILM_SUFFIXES: Final = (".gif", ".mp4", ".png")
 _GIF_RATE: Final = 20.0
-"""Players slow down what is faster, and files grow."""
+"""Frames per second. Players slow down faster ones, and files grow."""
 
 
 class SideBySide:
-    """Films of one size beside each other, each under its title.
+    """Films of the same size side by side, each with a title.
 
     Args:
-        films: films with their titles.
+        films: the films with their titles.
     """
 
     def __init__(self, films: Sequence[tuple[Film, str]]) -> None:
@@ -32,38 +32,40 @@ class SideBySide:
         self.rate = films[0][0].rate
 
     def __len__(self) -> int:
-        """Return the length of the longest."""
+        """Return the length of the longest film."""
         return max(len(film) for film, _ in self._films)
 
     def frame(self, index: int) -> np.ndarray:
-        """Return one moment of all; a film that is over stands still."""
-        return self._joined([film.frame(min(index, len(film) - 1)) for film, _ in self._films])
+        """Return a frame of all films. A film that has ended shows its last frame."""
+        return self._join([film.frame(min(index, len(film) - 1)) for film, _ in self._films])
 
     def still(self) -> np.ndarray:
-        """Return all pictures."""
-        return self._joined([film.still() for film, _ in self._films])
+        """Return the still pictures of all films."""
+        return self._join([film.still() for film, _ in self._films])
 
-    def _joined(self, pictures: list[np.ndarray]) -> np.ndarray:
-        heads = [_title(title, picture.shape[1]) for (_, title), picture in zip(self._films, pictures, strict=True)]
-        parts = [np.concatenate(pair) for pair in zip(heads, pictures, strict=True)]
+    def _join(self, pictures: list[np.ndarray]) -> np.ndarray:
+        titles = [
+            _render_title(title, picture.shape[1]) for (_, title), picture in zip(self._films, pictures, strict=True)
+        ]
+        parts = [np.concatenate(pair) for pair in zip(titles, pictures, strict=True)]
         return np.concatenate(parts, axis=1)
 
 
 def check_film_path(file: Path) -> None:
-    """Refuse a file whose ending says nothing that can be written."""
+    """Raise an error unless a film can be written to this file."""
     if file.suffix.lower() not in FILM_SUFFIXES:
-        raise TfsmError(f"{file}: cannot tell what to write from its ending; use {', '.join(FILM_SUFFIXES)}")
+        raise TfsmError(f"{file}: unknown format; use a file name ending in {', '.join(FILM_SUFFIXES)}")
     if not file.parent.is_dir():
         raise TfsmError(f"{file}: there is no directory {str(file.parent)!r}")
 
 
 def save_film(film: Film, file: Path, *, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
-    """Write a film as an animation, or as one picture, by the file's ending.
+    """Save a film as an animation or as a still picture, according to the file name.
 
     Args:
-        film: what to write.
-        file: a `.gif`, `.mp4` or `.png` file; one that is there is replaced once the new one is whole.
-        progress: told how many frames of how many are done.
+        film: the film.
+        file: a `.gif`, `.mp4` or `.png` file. An existing file is replaced when the new one is complete.
+        progress: called with the number of frames written and their total.
     """
     check_film_path(file)
     kind = file.suffix.lower()
@@ -73,7 +75,10 @@ def save_film(film: Film, file: Path, *, progress: Callable[[int, int], None] = 
     indices = range(0, len(film), stride)
     imageio = _imageio()
     try:
-        with atomic_write(file) as draft, imageio.get_writer(draft, **_options(kind, film.rate / stride)) as writer:
+        with (
+            atomic_write(file) as temporary,
+            imageio.get_writer(temporary, **_writer_options(kind, film.rate / stride)) as writer,
+        ):
             for done, index in enumerate(indices):
                 progress(done, len(indices))
                 writer.append_data(film.frame(index))
@@ -84,18 +89,18 @@ def save_film(film: Film, file: Path, *, progress: Callable[[int, int], None] = 
 
 
 def save_picture(picture: np.ndarray, file: Path) -> None:
-    """Write one picture as a `.png` file."""
+    """Save a picture as a `.png` file."""
     check_film_path(file)
     if file.suffix.lower() != ".png":
-        raise TfsmError(f"{file}: one picture is saved as .png")
+        raise TfsmError(f"{file}: a picture needs a file name ending in .png")
     try:
-        with atomic_write(file) as draft:
-            _imageio().imwrite(draft, picture)
+        with atomic_write(file) as temporary:
+            _imageio().imwrite(temporary, picture)
     except OSError as error:
         raise TfsmError(f"{file}: cannot be written: {error.strerror or error}") from None
 
 
-def _options(kind: str, rate: float) -> dict[str, Any]:
+def _writer_options(kind: str, rate: float) -> dict[str, Any]:
     if kind == ".gif":
         return {"format": "GIF", "duration": 1000.0 / rate, "loop": 0}
     return {"format": "FFMPEG", "fps": rate, "codec": "libx264", "macro_block_size": 2, "quality": 8}
@@ -105,21 +110,21 @@ def _imageio() -> Any:
     return optional("imageio.v2", extra="replay", purpose="saving")
 
 
-def _title(words: str, width: int) -> np.ndarray:
+def _render_title(text: str, width: int) -> np.ndarray:
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.new("RGB", (width, 28), (252, 252, 250))
     font = ImageFont.load_default(18)
     draw = ImageDraw.Draw(image)
-    draw.text(((width - draw.textlength(words, font=font)) / 2, 4), words, fill=(38, 38, 46), font=font)
+    draw.text(((width - draw.textlength(text, font=font)) / 2, 4), text, fill=(38, 38, 46), font=font)
     return np.asarray(image)
 
 
-KEYS = "space: pause, left and right: one frame, up and down: faster and slower, home: again, q: quit"
+KEYS: Final = "space: pause, left and right: one frame, up and down: faster and slower, home: replay, q: quit"
 
 
-class _Picture:
-    """A film of one frame."""
+class _StillFilm:
+    """A film with a single frame."""
 
     rate = 10.0
 
@@ -137,19 +142,19 @@ class _Picture:
 
 
 def show_picture(picture: np.ndarray, title: str) -> None:
-    """Show one picture until the user closes the window."""
-    show_film(_Picture(picture), title)
+    """Show a picture in a window until the user closes it."""
+    show_film(_StillFilm(picture), title)
 
 
 def show_film(film: Film, title: str) -> None:
-    """Play a film in a window until the user closes it; `KEYS` says how it is steered."""
+    """Play a film in a window until the user closes it. `KEYS` lists the controls."""
     pygame = optional("pygame", extra="replay", purpose="a window")
     try:
         pygame.display.init()
         first = film.frame(0)
         screen = pygame.display.set_mode((first.shape[1], first.shape[0]))
     except pygame.error as error:
-        raise TfsmError(f"no window can be opened here ({error}); --save FILE writes a file instead") from None
+        raise TfsmError(f"no window can be opened here ({error}); use --save FILE to write a file instead") from None
     try:
         _play(pygame, screen, film, title)
     finally:
@@ -158,7 +163,7 @@ def show_film(film: Film, title: str) -> None:
 
 def _play(pygame: Any, screen: Any, film: Film, title: str) -> None:
     clock, index, speed, paused = pygame.time.Clock(), 0, 1.0, len(film) == 1
-    drawn = -1
+    shown = -1
     while True:
         for event in pygame.event.get():
             if event.type == pygame.QUIT:
@@ -177,62 +182,64 @@ def _play(pygame: Any, screen: Any, film: Film, title: str) -> None:
             elif event.key == pygame.K_HOME:
                 index, paused = 0, False
         index = min(max(index, 0), len(film) - 1)
-        if index != drawn:
+        if index != shown:
             picture = film.frame(index)
             screen.blit(pygame.surfarray.make_surface(picture.swapaxes(0, 1)), (0, 0))
             pygame.display.set_caption(f"{title}: frame {index + 1} of {len(film)}, {speed:g}x")
             pygame.display.flip()
-            drawn = index
+            shown = index
         clock.tick(film.rate * speed if not paused else 30)
         index += 0 if paused else 1
 
 
 MIN_SIDE: Final = 256
-"""Pixels that the longer side of a picture has at least."""
+"""The minimum length of a picture's longer side in pixels."""
 TILES_PER_SIDE: Final = 4
-"""Pictures in a row and rows in a still."""
+"""A still shows this many frames per row, in as many rows."""
 
 
 class RecordedFilm:
-    """Pictures, frame by frame, all of one size.
+    """A film of recorded frames, all of the same size.
 
     Args:
-        rate: frames a second.
+        rate: frames per second.
     """
 
     def __init__(self, rate: float) -> None:
         self.rate = float(rate)
         self._shape: tuple[int, ...] = ()
-        # A minute of a large screen is a gigabyte; most of a screen is of one colour.
+        # A minute of a large screen takes a gigabyte. Most of a screen has one color, so it compresses well.
         self._frames: list[bytes] = []
 
     def add(self, picture: np.ndarray) -> None:
-        """Take a picture `[height, width, 3]`, bytes."""
+        """Record a frame, an array `[height, width, 3]` of bytes."""
         self._shape = self._shape or picture.shape
         self._frames.append(zlib.compress(picture.tobytes(), 1))
 
     def __len__(self) -> int:
-        """Return how many pictures there are."""
+        """Return the number of frames."""
         return len(self._frames)
 
     def frame(self, index: int) -> np.ndarray:
-        """Return a picture, large enough to be seen: each pixel of a small screen becomes a square."""
-        larger = math.ceil(MIN_SIDE / max(self._shape))
-        return _even(self._small(index).repeat(larger, axis=0).repeat(larger, axis=1))
+        """Return a frame. If it is small, each pixel is enlarged to a square."""
+        factor = math.ceil(MIN_SIDE / max(self._shape))
+        return _pad_to_even(self._decompress(index).repeat(factor, axis=0).repeat(factor, axis=1))
 
     def still(self) -> np.ndarray:
-        """Return pictures from the first to the last, row by row."""
-        chosen = np.linspace(0, len(self) - 1, TILES_PER_SIDE * TILES_PER_SIDE).round().astype(int)
-        tiles = np.stack([np.pad(self._small(int(i)), ((0, 2), (0, 2), (0, 0)), constant_values=128) for i in chosen])
+        """Return frames from the first to the last, arranged in rows."""
+        indices = np.linspace(0, len(self) - 1, TILES_PER_SIDE * TILES_PER_SIDE).round().astype(int)
+        tiles = np.stack(
+            [np.pad(self._decompress(int(i)), ((0, 2), (0, 2), (0, 0)), constant_values=128) for i in indices]
+        )
         height, width = tiles.shape[1:3]
         rows = tiles.reshape(TILES_PER_SIDE, TILES_PER_SIDE, height, width, 3).transpose(0, 2, 1, 3, 4)
-        return _even(np.ascontiguousarray(rows.reshape(TILES_PER_SIDE * height, TILES_PER_SIDE * width, 3)))
+        return _pad_to_even(np.ascontiguousarray(rows.reshape(TILES_PER_SIDE * height, TILES_PER_SIDE * width, 3)))
 
-    def _small(self, index: int) -> np.ndarray:
+    def _decompress(self, index: int) -> np.ndarray:
         return np.frombuffer(zlib.decompress(self._frames[index]), np.uint8).reshape(self._shape)
 
 
-def _even(picture: np.ndarray) -> np.ndarray:
-    """Add a row and a column where their number is odd: most video formats insist."""
+def _pad_to_even(picture: np.ndarray) -> np.ndarray:
+    """Add a row or a column if their number is odd. Most video formats require even numbers."""
     height, width, _ = picture.shape
     return np.pad(picture, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")

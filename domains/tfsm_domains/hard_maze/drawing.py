@@ -73,7 +73,7 @@ class MazeFilm:
             y + self.maze.radius * math.sin(math.radians(heading)),
         )
         canvas.line([(x, y), nose], PAPER, 1.2)
-        canvas.words(f"step {index}")
+        canvas.caption(f"step {index}")
         return canvas.image()
 
     def still(self) -> np.ndarray:
@@ -83,10 +83,10 @@ class MazeFilm:
         canvas.circle(self.trails[0, -1, :2], self.maze.radius, ROBOT)
         if len(self.trails) > 1:
             others = self.arrives[1:]
-            canvas.words(f"{int(others.sum())} of {len(others)} mutants arrive")
+            canvas.caption(f"{int(others.sum())} of {len(others)} mutants arrive")
         else:
             result = "arrives" if self.arrives[0] else f"{self.lengths[0]:.0f} from the goal"
-            canvas.words(result)
+            canvas.caption(result)
         return canvas.image()
 
     def _background(self, index: int) -> Canvas:

@@ -42,7 +42,7 @@ class PixelFilm:
     def frame(self, index: int) -> np.ndarray:
         """Draw one frame."""
         canvas = self._draw_map(index)
-        canvas.words(f"step {index}: {self._count(0, index)} of {len(self.layout.path)} squares")
+        canvas.caption(f"step {index}: {self._count(0, index)} of {len(self.layout.path)} squares")
         return self._add_view(canvas.image(), index)
 
     def still(self) -> np.ndarray:
@@ -53,7 +53,7 @@ class PixelFilm:
         if len(self.trails) > 1:
             solving = sum(self._count(i, last) == len(self.layout.path) for i in range(1, len(self.trails)))
             words = f"{solving} of {len(self.trails) - 1} mutants touch all"
-        canvas.words(words)
+        canvas.caption(words)
         return self._add_view(canvas.image(), last)
 
     def _draw_map(self, index: int) -> Canvas:
