@@ -355,7 +355,7 @@ def test_json_has_one_object_a_check(ended: dict[str, Ended]) -> None:
     [
         ("needs options", "error: domain:gym has options without a default: give --set env=VALUE\n"),
         ("unknown", "error: no part, plugin or package named 'tornament', did you mean 'tournament'?\n"),
-        ("ambiguous", "error: 'ears' is the name of several things: give observer:ears or plugin:ears\n"),
+        ("ambiguous", "error: 'ears' is ambiguous: use observer:ears or plugin:ears\n"),
         ("a wrong option", "error: --set sise=3: no such option, did you mean 'size'?\n"),
     ],
 )

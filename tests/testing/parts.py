@@ -65,8 +65,10 @@ class Ears(Observer):
         self.ends.append(result)
 
 
-def subject(kind: Kind, part: type, *, options: type | None = None, description: str = "what it does") -> PartUnderTest:
-    """Return a subject for a class, as if a plugin had registered it."""
+def subject(
+    kind: Kind, part: type, *, options: type | None = None, description: str = "what it does", **defaults: Any
+) -> PartUnderTest:
+    """Return a class as a part under test, as if a plugin had registered it."""
     return PartUnderTest(
         Entry(
             kind=kind,
@@ -76,5 +78,6 @@ def subject(kind: Kind, part: type, *, options: type | None = None, description:
             options=options,
             plugin="kit",
             distribution="kit",
+            **defaults,
         )
     )

@@ -50,7 +50,7 @@ def subject(entry: Entry) -> PartUnderTest:
 
 
 def failures(found: list[CheckResult]) -> list[str]:
-    return [f"{each.check}: {each.found} -> {each.advice}" for each in found if each.state == "failed"]
+    return [f"{each.check}: {each.message} -> {each.advice}" for each in found if each.state == "failed"]
 
 
 # One test a part, so that what a domain said of a few genomes is asked for once, whichever process runs it.

@@ -39,14 +39,14 @@ def test_checks_are_collected_without_tensorflow_and_named_by_what_must_be_so(si
     assert ended.returncode == 0, ended.stdout
     lines = ended.stdout.splitlines()
     assert "test_marked.py::test_it[zero-intensity-returns-the-parent]" in lines
-    assert "test_marked.py::test_all[plugin:tfsm-toy-loads]" in lines
+    assert "test_marked.py::test_all[plugin:tfsm-toy-loads-and-registers-parts]" in lines
     assert "test_marked.py::test_all[domain:simple-easy-runs-are-identical-alone-and-in-lock-step]" in lines
 
 
 @pytest.mark.parametrize(
     ("marker", "message"),
     [
-        ("", "say by a marker what is tested: @pytest.mark.tfsm('mutation:my-noise')"),
+        ("", "name the part under test with a marker: @pytest.mark.tfsm('mutation:my-noise')"),
         ('@pytest.mark.tfsm("mutation:my-nose")', "no mutation named 'my-nose'"),
         ('@pytest.mark.tfsm("mutation:my-nose")', "is the package installed? pip install --editable '.[test]'"),
         ('@pytest.mark.tfsm("tournament", sise=3)', "tfsm marker: sise=3: no such option, did you mean 'size'?"),

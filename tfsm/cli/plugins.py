@@ -118,7 +118,7 @@ def _print_results(results: Sequence[CheckResult]) -> None:
         table.add_column(no_wrap=no_wrap, overflow="fold")
     colours = {"ok": "green", "failed": "red", "skipped": "yellow"}
     for result in results:
-        details = f"{result.found} -> {result.advice}" if result.advice else result.found
+        details = f"{result.message} -> {result.advice}" if result.advice else result.message
         table.add_row(Text(result.state, style=colours[result.state]), result.check, details)
     console.print(Padding(table, (0, 0, 1, 2), expand=False))
 

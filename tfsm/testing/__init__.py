@@ -1,6 +1,6 @@
-"""What every part must satisfy, as checks: for `tfsm plugins check`, for pytest, and for whoever wants to call them.
+"""The checks that every part must pass, for `tfsm plugins check`, for pytest and for Python code.
 
-Importing this imports neither TensorFlow nor pytest. The fixtures for pytest are in `tfsm.testing.pytest_plugin`.
+Importing this package imports neither TensorFlow nor pytest. The fixtures are in `tfsm.testing.pytest_plugin`.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def handles_a_complete_experiment(subject: PartUnderTest) -> None:
     """It accepts every event, however the experiment ends, with numbers that are unknown."""
     for status in STATUSES:
         with _directory() as directory:
-            observer = subject.made()
+            observer = subject.build()
             for method, event in example_events(directory, status):
                 try:
                     notify(observer, method, event)
@@ -105,7 +105,7 @@ def handles_a_complete_experiment(subject: PartUnderTest) -> None:
 def handles_an_experiment_that_ends_immediately(subject: PartUnderTest) -> None:
     """An experiment may end right after its start."""
     with _directory() as directory:
-        observer = subject.made()
+        observer = subject.build()
         for method, event in example_events(directory, "failed"):
             if method in ("on_experiment_start", "on_experiment_end"):
                 notify(observer, method, event)
@@ -113,7 +113,7 @@ def handles_an_experiment_that_ends_immediately(subject: PartUnderTest) -> None:
 
 def handles_an_experiment_without_a_directory(subject: PartUnderTest) -> None:
     """Without a run directory it works, or raises a `TfsmError`."""
-    observer = subject.made()
+    observer = subject.build()
     try:
         for method, event in example_events(None):
             notify(observer, method, event)
@@ -133,7 +133,7 @@ def concurrent_experiments_do_not_interfere(subject: PartUnderTest) -> None:
         folders = [root / name for name in ("one", "two")]
         for folder in folders:
             folder.mkdir()
-        observers = [subject.made() for _ in folders]
+        observers = [subject.build() for _ in folders]
         for steps in zip(*(example_events(folder) for folder in folders), strict=True):
             for observer, (method, event) in zip(observers, steps, strict=True):
                 notify(observer, method, event)
@@ -148,7 +148,7 @@ def concurrent_experiments_do_not_interfere(subject: PartUnderTest) -> None:
 def does_not_modify_its_arguments(subject: PartUnderTest) -> None:
     """All observers receive the same objects, so none may modify them."""
     with _directory() as directory:
-        observer, events = subject.made(), example_events(directory)
+        observer, events = subject.build(), example_events(directory)
         for (method, event), (_, before) in zip(events, copy.deepcopy(events), strict=True):
             notify(observer, method, event)
             require(
@@ -161,7 +161,7 @@ def does_not_modify_its_arguments(subject: PartUnderTest) -> None:
 def uses_no_global_random_state(subject: PartUnderTest) -> None:
     """Observing a run does not change it."""
     with _directory() as directory, watch_global_generators() as used:
-        observer = subject.made()
+        observer = subject.build()
         for method, event in example_events(directory):
             notify(observer, method, event)
     require_no_global_generators(used)
@@ -170,7 +170,7 @@ def uses_no_global_random_state(subject: PartUnderTest) -> None:
 def can_be_pickled_before_the_start(subject: PartUnderTest) -> None:
     """It can be sent to another process and works there."""
     with _directory() as directory:
-        observer = pickle_round_trip(subject.made())
+        observer = pickle_round_trip(subject.build())
         for method, event in example_events(directory):
             notify(observer, method, event)
 

@@ -1,4 +1,4 @@
-"""Lock step."""
+"""Checks with whole runs: lock step does not change a run, and neither does an observer."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from tfsm.runs.result import Result
 from tfsm.runs.runner import run_experiment
 from tfsm.settings import resolve
 from tfsm.testing.check_common import find_differences
-from tfsm.testing.check_mutations import ANSWERS, INPUTS, plain_model
+from tfsm.testing.check_mutations import INPUTS, OUTPUTS, plain_model
 from tfsm.testing.check_selections import population_size
 from tfsm.testing.suite import CheckFailure, PartUnderTest, require
 
 
 @dataclass(frozen=True, kw_only=True)
 class StubDomain:
-    """Answer two random questions with a half; every individual sees questions of its own."""
+    """Output 0.5 for two random inputs, which differ between individuals."""
 
-    behavior_bounds: ClassVar[tuple[tuple[float, float], ...]] = ((0.0, 1.0),) * 2 * ANSWERS
+    behavior_bounds: ClassVar[tuple[tuple[float, float], ...]] = ((0.0, 1.0),) * 2 * OUTPUTS
 
     def network(self) -> keras.Model:
-        """Return the model that operators are tried on."""
+        """Return the model that operators are checked with."""
         return plain_model()
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
-        """Return minus the squared error; nobody ever solves it."""
-        seen = tf.reshape(uniform(seed, 2 * INPUTS), [-1, 2, INPUTS])
-        answers = tf.reshape(network.rows(genomes, seen), [-1, 2 * ANSWERS])
-        errors = tf.square(answers - 0.5)
+        """Return minus the squared error; it is never solved."""
+        inputs = tf.reshape(uniform(seed, 2 * INPUTS), [-1, 2, INPUTS])
+        outputs = tf.reshape(network.rows(genomes, inputs), [-1, 2 * OUTPUTS])
+        errors = tf.square(outputs - 0.5)
         error = tf.reduce_sum(errors, axis=-1)
-        return Evaluation(-error, error < 0.0, answers, seen, -errors)
+        return Evaluation(-error, error < 0.0, outputs, inputs, -errors)
 
     def observe(self, experience: Nest) -> Nest:
-        """Return the questions."""
+        """Return the inputs."""
         return experience
 
 
@@ -60,15 +60,15 @@ class StubMutation:
 
 @dataclass(frozen=True, kw_only=True)
 class StubSelection:
-    """Let anybody breed, and put the child in the place of the worst."""
+    """Choose a random parent; the child replaces the worst individual."""
 
     def choose(self, fitness: Tensor, seed: Tensor) -> Choice:
-        """Choose by chance."""
+        """Choose at random."""
         parent = tf.cast(uniform(seed, 1)[0] * fitness.shape[-1], tf.int32)
         return Choice(parent, tf.argmin(fitness))
 
     def accepts(self, child: Tensor, replaced: Tensor) -> Tensor:
-        """Let every child in."""
+        """Accept every child."""
         return tf.ones_like(child, tf.bool)
 
 
@@ -88,30 +88,31 @@ class MetricsRecorder(Observer):
 
 
 def runs_are_identical_alone_and_in_lock_step(subject: PartUnderTest) -> None:
-    """A run is the same alone and among others, bit by bit."""
-    together, heard = _evolve(subject, RUNS)
-    alone, heard_alone = _evolve(subject, 1)
+    """A run is bit-for-bit the same alone and together with others."""
+    together, recorder = _evolve(subject, RUNS)
+    alone, recorder_alone = _evolve(subject, 1)
     for mine, theirs in zip(alone.runs, together.runs, strict=True):
-        found = find_differences(mine.champion, theirs.champion, exact=True)
+        differences = find_differences(mine.champion, theirs.champion, exact=True)
         require(
-            not found
+            not differences
             and mine.summary() == theirs.summary()
-            and _metrics_of(mine.run, heard_alone) == _metrics_of(mine.run, heard),
-            f"run {mine.run} of {RUNS} is another run alone than among others {'; '.join(found)}".strip(),
-            "let results depend on one individual and its seed alone: no state from call to call, nothing shared along "
-            "the first axis, and no numbers that only nearly agree between batches of different sizes",
+            and _metrics_of(mine.run, recorder_alone) == _metrics_of(mine.run, recorder),
+            f"run {mine.run} of {RUNS} differs alone and together with others {'; '.join(differences)}".strip(),
+            "let results depend only on one individual and its seed: no state between calls, nothing shared along the "
+            "first axis, and no rounding that depends on the size of the batch",
         )
 
 
 def does_not_affect_the_run(subject: PartUnderTest) -> None:
-    """A run is the same whether it is watched or not, and the observer stands it."""
+    """A run is the same with and without the observer, which does not raise."""
     warnings: list[str] = []
-    plain, heard = _evolve(subject, RUNS, watched=False)
-    seen, heard_seen = _evolve(subject, RUNS, warn=warnings.append)
+    plain, recorder = _evolve(subject, RUNS, observe=False)
+    watched, observed = _evolve(subject, RUNS, warn=warnings.append)
     require(
-        heard.metrics == heard_seen.metrics and [r.summary() for r in plain.runs] == [r.summary() for r in seen.runs],
-        "a run that it watches is another run",
-        "do not change what you are given, and use no global generator",
+        recorder.metrics == observed.metrics
+        and [r.summary() for r in plain.runs] == [r.summary() for r in watched.runs],
+        "a run differs when it is observed",
+        "do not modify the arguments, and use no global random generator",
     )
     require(
         not warnings,
@@ -121,9 +122,9 @@ def does_not_affect_the_run(subject: PartUnderTest) -> None:
 
 
 def _evolve(
-    subject: PartUnderTest, width: int, *, watched: bool = True, warn: Any = None
+    subject: PartUnderTest, width: int, *, observe: bool = True, warn: Any = None
 ) -> tuple[Result, MetricsRecorder]:
-    """Evolve the part together with stand-ins for the others, so many runs at a time."""
+    """Run the part together with stubs for the other parts, `width` runs at a time."""
     none: dict[str, Any] = {f"{kind}s": Parts(kind) for kind in KINDS}
     plugins = Plugins(infos=(), **none)
     names: dict[str, str] = {}
@@ -146,9 +147,9 @@ def _evolve(
         "log_every": CHILDREN // 2,
         "engine": {"width": width},
     }
-    heard = MetricsRecorder()
-    observers: list[Any] = [heard, subject.made()] if subject.kind == "observer" and watched else [heard]
-    # From the root: whatever settings the author's own folder has are for his runs.
+    recorder = MetricsRecorder()
+    observers: list[Any] = [recorder, subject.build()] if subject.kind == "observer" and observe else [recorder]
+    # From the root, so that a tfsm.toml of the author does not apply.
     root = Path(Path.cwd().anchor)
     resolved = resolve(plugins, domain=names["domain"], mutation=names["mutation"], overrides=overrides, cwd=root)
     model = subject.network.model if subject.kind == "domain" else None
@@ -163,16 +164,16 @@ def _evolve(
                 observers=observers,
                 notify=warn or (lambda message: None),
             )
-        # Whatever the part raises while it is traced or run.
+        # Any exception: the part is third-party code.
         except Exception as error:
             raise CheckFailure(
-                f"a run of it fails: {summarize_error(error)}", "fix what the other checks report first"
+                f"a run fails: {summarize_error(error)}", "fix what the other checks report first"
             ) from error
-    return result, heard
+    return result, recorder
 
 
-def _metrics_of(run: int, heard: MetricsRecorder) -> list[dict[str, Any]]:
-    """Return a run's metrics, without those that are measured beside the run: rounding may differ in these."""
-    beside = ("divergence", "divergence_quantiles", "sensitivity")
-    lines = [line for line in heard.metrics if line["run"] == run]
-    return [{name: value for name, value in line.items() if name not in beside} for line in lines]
+def _metrics_of(run: int, recorder: MetricsRecorder) -> list[dict[str, Any]]:
+    """Return a run's metrics, without those that are measured outside of the run: their rounding may differ."""
+    excluded = ("divergence", "divergence_quantiles", "sensitivity")
+    lines = [line for line in recorder.metrics if line["run"] == run]
+    return [{name: value for name, value in line.items() if name not in excluded} for line in lines]

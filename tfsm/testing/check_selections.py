@@ -25,7 +25,7 @@ BEHAVIOR, CASES = 2, 3
 
 
 def choose(part: Any, fitness: Tensor, seed: Tensor) -> Choice:
-    """Choose in populations `[B, N]` by seeds `[B, 2]`; all else that a scheme may see is drawn by these, too."""
+    """Choose in populations `[B, N]` with seeds `[B, 2]`, from which behavior and cases are drawn too."""
     if not isinstance(part, StatefulSelection):
         return choose_batch(part, fitness, seed)
     parent, replaced = part.select(_population(part, fitness, seed), seed)
@@ -33,7 +33,7 @@ def choose(part: Any, fitness: Tensor, seed: Tensor) -> Choice:
 
 
 def admit(part: StatefulSelection, fitness: Tensor, seed: Tensor) -> tuple[Admission, Population]:
-    """Offer one more individual to each population, and return what is said of it, and the populations."""
+    """Offer a candidate to each population; return the admission and the populations."""
     population = _population(part, fitness, seed)
     candidate = Candidate(
         fitness=uniform(fold_in(seed, 3), 1)[:, 0],
@@ -47,13 +47,13 @@ def admit(part: StatefulSelection, fitness: Tensor, seed: Tensor) -> tuple[Admis
 def _population(part: StatefulSelection, fitness: Tensor, seed: Tensor) -> Population:
     lanes, number = fitness.shape
 
-    def drawn(what: str, word: int, size: int) -> Tensor:
-        kept = number if what in part.needs else 0
+    def draw(name: str, word: int, size: int) -> Tensor:
+        kept = number if name in part.needs else 0
         return tf.reshape(uniform(fold_in(seed, word), kept * size), [lanes, kept, size])
 
-    context = SelectionContext("a made-up domain", number, BEHAVIOR, CASES, ((0.0, 1.0),) * BEHAVIOR)
+    context = SelectionContext("test", number, BEHAVIOR, CASES, ((0.0, 1.0),) * BEHAVIOR)
     state = tf.nest.map_structure(lambda x: tf.repeat(tf.convert_to_tensor(x)[None], lanes, axis=0), part.init(context))
-    return Population(fitness, drawn("behavior", 1, BEHAVIOR), drawn("cases", 2, CASES), state)
+    return Population(fitness, draw("behavior", 1, BEHAVIOR), draw("cases", 2, CASES), state)
 
 
 LANES = 50
@@ -62,16 +62,16 @@ POPULATION = 30
 
 def choices_are_valid_indices(subject: PartUnderTest) -> None:
     """Parent and replaced are indices into the population."""
-    _are_individuals(subject, fitness_for(subject), "")
+    _require_valid_choices(subject, fitness_for(subject), "")
 
 
 def same_seed_gives_the_same_choice(subject: PartUnderTest) -> None:
-    """A choice can be had again."""
-    found = find_differences(*run_twice(lambda: choices(subject)), exact=True)
+    """Choices are reproducible."""
+    differences = find_differences(*run_twice(lambda: choices(subject)), exact=True)
     require(
-        not found,
-        f"the same seed gives two different choices: {'; '.join(found)}",
-        "draw all randomness from the seed argument, and use no state",
+        not differences,
+        f"the same seed gives two different choices: {'; '.join(differences)}",
+        "draw all randomness from the seed argument, and keep no state",
     )
 
 
@@ -79,28 +79,30 @@ def choices_do_not_depend_on_the_batch(subject: PartUnderTest) -> None:
     """A choice does not depend on other populations."""
     fitness, together = fitness_for(subject), choices(subject)
     for lane in range(3):
-        own = slice(lane, lane + 1)
-        found = find_differences(choices(subject, fitness, lanes=own), Choice(*(index[own] for index in together)))
+        lanes = slice(lane, lane + 1)
+        differences = find_differences(
+            choices(subject, fitness, lanes=lanes), Choice(*(index[lanes] for index in together))
+        )
         require(
-            not found,
-            "a population is chosen from differently alone and among others",
-            "with batched = True every operation must work along the last axis; without it, tfsm maps the scheme",
+            not differences,
+            "the choice in a population differs alone and in a batch",
+            "with batched = True every operation must work along the last axis; without it, tfsm vectorizes the scheme",
         )
 
 
 def handles_broken_individuals(subject: PartUnderTest) -> None:
-    """Populations with broken individuals, of which all but one may be, can be chosen from."""
+    """Choices are valid even if some or all individuals of a population are broken."""
     fitness = fitness_for(subject).numpy()
     fitness[:, : fitness.shape[1] // 2] = -np.inf
     fitness[1, 1:] = -np.inf
     fitness[2, :] = -np.inf
-    _are_individuals(subject, tf.constant(fitness), " where some individuals have the fitness minus infinity")
+    _require_valid_choices(subject, tf.constant(fitness), " if some individuals have the fitness minus infinity")
 
 
 def acceptance_is_elementwise(subject: PartUnderTest) -> None:
-    """`accepts` works element by element, and lets a better child in; `admit` says where, and what is remembered."""
+    """`accepts` works element by element and accepts better children; `admit` returns valid slots and state."""
     if isinstance(subject.part, StatefulSelection):
-        _are_admitted(subject)
+        _require_valid_admission(subject)
         return
     advice = "compare the tensors element by element, such as child >= replaced"
     for shape in ((3,), (2, 3)):
@@ -109,38 +111,42 @@ def acceptance_is_elementwise(subject: PartUnderTest) -> None:
         require(
             accepted.dtype == tf.bool and accepted.shape == shape,
             f"accepts returns {accepted.dtype.name} {accepted.shape.as_list()} for children {list(shape)}",
-            f"return a bool for each: {advice}",
+            f"return a bool per child: {advice}",
         )
-        require(np.asarray(accepted)[..., 2].all(), "accepts keeps a child out that is better", advice)
+        require(np.asarray(accepted)[..., 2].all(), "accepts rejects a child that is better", advice)
 
 
 def choice_can_be_compiled(subject: PartUnderTest) -> None:
-    """XLA compiles `choose`, and what is compiled chooses the same."""
-    fitness, own = fitness_for(subject), seeds(LANES)
+    """XLA compiles `choose`, with the same choices."""
+    fitness, seed = fitness_for(subject), seeds(LANES)
     compiled = tf.function(lambda fitness, seed: choose(subject.part, fitness, seed), jit_compile=True)
-    found = find_differences(compiled.get_concrete_function(fitness, own)(fitness, own), choices(subject))
+    differences = find_differences(compiled.get_concrete_function(fitness, seed)(fitness, seed), choices(subject))
     require(
-        not found,
-        f"compiled, it chooses differently: {'; '.join(found)}",
-        "use TensorFlow operations only: NumPy and Python's if look at values when the code is traced, once",
+        not differences,
+        f"it chooses differently when compiled: {'; '.join(differences)}",
+        "use only TensorFlow operations: NumPy and Python's if are evaluated once, when the code is traced",
     )
 
 
 def uses_no_global_random_state(subject: PartUnderTest) -> None:
-    """Randomness comes from the seed alone."""
+    """Randomness comes from the seed only."""
     require_no_global_generators(global_generators_used(lambda: choices(subject)))
 
 
 def behaves_the_same_after_pickling(subject: PartUnderTest) -> None:
-    """In another process it chooses the same."""
-    found = find_differences(
+    """Another process gets the same choices."""
+    differences = find_differences(
         choices(subject), choices(subject, part=require_pickle_round_trip(subject.part)), exact=True
     )
-    require(not found, f"pickled, it chooses differently: {'; '.join(found)}", "let the options be all there is")
+    require(
+        not differences,
+        f"after pickling it chooses differently: {'; '.join(differences)}",
+        "keep no state besides the options",
+    )
 
 
 def population_size(part: Any) -> int:
-    """Return a population that a scheme works with."""
+    """Return a population size that a scheme supports."""
     return int(getattr(part, "population", POPULATION))
 
 
@@ -153,18 +159,18 @@ def fitness_for(subject: PartUnderTest) -> Tensor:
 def choices(
     subject: PartUnderTest, fitness: Tensor | None = None, *, part: Any = None, lanes: slice = slice(None)
 ) -> Choice:
-    """Choose in some populations, by the part itself or by another one."""
-    own = fitness_for(subject) if fitness is None else fitness
-    return choose(part or subject.part, own[lanes], seeds(LANES)[lanes])
+    """Choose in some populations, with the part or with another one."""
+    fitness = fitness_for(subject) if fitness is None else fitness
+    return choose(part or subject.part, fitness[lanes], seeds(LANES)[lanes])
 
 
 def sample_choices(part: Any, fitness: Sequence[float], count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Choose in one population so many times, and return the parents and whose places their children take."""
+    """Choose in one population `count` times; return the parents and the individuals to be replaced."""
     choice = choose(part, tf.constant([fitness] * count, tf.float32), seeds(count))
     return choice.parent.numpy(), choice.replaced.numpy()
 
 
-def _are_individuals(subject: PartUnderTest, fitness: Tensor, where: str) -> None:
+def _require_valid_choices(subject: PartUnderTest, fitness: Tensor, where: str) -> None:
     for name, index in zip(Choice._fields, choices(subject, fitness), strict=True):
         values = np.asarray(index)
         require(
@@ -179,19 +185,20 @@ def _are_individuals(subject: PartUnderTest, fitness: Tensor, where: str) -> Non
         )
 
 
-def _are_admitted(subject: PartUnderTest) -> None:
+def _require_valid_admission(subject: PartUnderTest) -> None:
     fitness = fitness_for(subject)
-    found, population = admit(subject.part, fitness, seeds(LANES))
-    slot, enters = np.asarray(found.slot), np.asarray(found.accepted)
+    admission, population = admit(subject.part, fitness, seeds(LANES))
+    slot, accepted = np.asarray(admission.slot), np.asarray(admission.accepted)
     require(
-        slot.shape == enters.shape == (LANES,) and enters.dtype == bool,
-        f"admit returns slot {list(slot.shape)} and enters {enters.dtype} {list(enters.shape)} for {LANES} populations",
-        "return tfsm.interfaces.Admission(slot, enters, state): a place and a bool for each population, [B]",
+        slot.shape == accepted.shape == (LANES,) and accepted.dtype == bool,
+        f"admit returns for {LANES} populations a slot {list(slot.shape)} and accepted {accepted.dtype} "
+        f"{list(accepted.shape)}",
+        "return tfsm.interfaces.Admission(slot, accepted, state): a slot and a bool per population, [B]",
     )
     require(
-        slot[enters].min(initial=0) >= 0 and slot[enters].max(initial=0) < fitness.shape[1],
+        slot[accepted].min(initial=0) >= 0 and slot[accepted].max(initial=0) < fitness.shape[1],
         f"admit returns slots from {slot.min()} to {slot.max()} of {fitness.shape[1]} individuals",
         "return indices from 0 to N - 1",
     )
-    specs = [tf.nest.map_structure(lambda x: (x.shape, x.dtype), m) for m in (population.state, found.state)]
-    require(specs[0] == specs[1], f"the state was {specs[0]} and becomes {specs[1]}", "keep its shapes and types")
+    specs = [tf.nest.map_structure(lambda x: (x.shape, x.dtype), m) for m in (population.state, admission.state)]
+    require(specs[0] == specs[1], f"the state was {specs[0]} and becomes {specs[1]}", "keep its shapes and dtypes")

@@ -1,6 +1,6 @@
-"""The pytest plugin: a marker that names what is tested, the checks as a fixture, and fixtures to test the rest with.
+"""The pytest plugin: a marker that names the part under test, the checks as a fixture, and fixtures for own tests.
 
-It is installed with tfsm, and does nothing in tests that do not ask for it: importing it imports no TensorFlow.
+It is installed with tfsm and does nothing in tests that do not use it. Importing it does not import TensorFlow.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _USE = f"@pytest.mark.{MARKER}('mutation:my-noise')"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
-    config.addinivalue_line("markers", f"{MARKER}(name, **options): the part, plugin or package that tfsm_check checks")
+    """Register the marker."""
+    config.addinivalue_line("markers", f"{MARKER}(name, **options): the part, plugin or package under test")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test of every check."""
+    """Create one test per check."""
     if "tfsm_check" not in metafunc.fixturenames:
         return
     from tfsm.testing.suite import checks_for
 
     marker = metafunc.definition.get_closest_marker(MARKER)
-    found = _subjects(marker, pytest.Collector.CollectError)
-    several = len(found) > 1
+    targets = _find_targets(marker, pytest.Collector.CollectError)
+    several = len(targets) > 1
     cases: list[Any] = []
-    for subject in found:
+    for subject in targets:
         for check in checks_for(subject.kind):
             name = f"{subject.name} {check.name}" if several else check.name
             cases.append(pytest.param((subject, check), id=name.replace(" ", "-")))
@@ -44,7 +44,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def tfsm_check(request: pytest.FixtureRequest) -> Callable[[], None]:
-    """Return one of the checks of what the marker names, to be called; it raises what an author can act on."""
+    """Return a function that runs one check of what the marker names."""
     subject: PartUnderTest | PluginUnderTest
     check: Check
     subject, check = request.param
@@ -53,18 +53,20 @@ def tfsm_check(request: pytest.FixtureRequest) -> Callable[[], None]:
 
 @pytest.fixture
 def tfsm_part_under_test(request: pytest.FixtureRequest) -> PartUnderTest:
-    """Return the one part that the marker names."""
+    """Return the part that the marker names."""
     from tfsm.testing.suite import PartUnderTest
 
-    parts = [one for one in _subjects(request.node.get_closest_marker(MARKER)) if isinstance(one, PartUnderTest)]
+    parts = [
+        target for target in _find_targets(request.node.get_closest_marker(MARKER)) if isinstance(target, PartUnderTest)
+    ]
     if len(parts) != 1:
-        pytest.fail(f"the marker {MARKER} names {len(parts)} parts, expected one: {_USE}", pytrace=False)
+        pytest.fail(f"marker {MARKER} names {len(parts)} parts, expected one: {_USE}", pytrace=False)
     return parts[0]
 
 
 @pytest.fixture
 def tfsm_part(tfsm_part_under_test: PartUnderTest) -> Any:
-    """Return the part itself, made with the marker's options."""
+    """Return the part, built with the marker's options."""
     return tfsm_part_under_test.part
 
 
@@ -79,7 +81,7 @@ def tfsm_network(tfsm_part_under_test: PartUnderTest) -> Network:
 
 @pytest.fixture
 def tfsm_children(tfsm_part_under_test: PartUnderTest, tfsm_network: Network) -> Callable[..., Any]:
-    """Return a function from an intensity and a number to a parent `[P]` and so many children `[N, P]` of it."""
+    """Return a function from an intensity and a count to a parent `[P]` and its children `[count, P]`."""
     from tfsm.testing.check_mutations import make_siblings
 
     return lambda intensity=0.05, count=100: make_siblings(tfsm_part_under_test.part, tfsm_network, intensity, count)
@@ -95,16 +97,16 @@ def tfsm_evaluate(tfsm_part_under_test: PartUnderTest) -> Callable[..., Any]:
     from tfsm.testing.check_mutations import seeds
 
     def evaluate(genomes: Any, seed: int = 0) -> Any:
-        own = tf.constant(genomes, tfsm_part_under_test.network.dtype)
-        found = evaluate_as_engine(tfsm_part_under_test.part, tfsm_part_under_test.network, own, seeds(len(own), seed))
-        return tf.nest.map_structure(np.asarray, found)
+        part, network = tfsm_part_under_test.part, tfsm_part_under_test.network
+        genomes = tf.constant(genomes, network.dtype)
+        return tf.nest.map_structure(np.asarray, evaluate_as_engine(part, network, genomes, seeds(len(genomes), seed)))
 
     return evaluate
 
 
 @pytest.fixture
 def tfsm_choose(tfsm_part_under_test: PartUnderTest) -> Callable[..., Any]:
-    """Return a function from a population's fitness and a number to so many choices: who breeds and who leaves."""
+    """Return a function from a population's fitness and a count to parents and replaced individuals, `[count]` each."""
     from tfsm.testing.check_selections import sample_choices
 
     return lambda fitness, count=100: sample_choices(tfsm_part_under_test.part, fitness, count)
@@ -116,7 +118,7 @@ def tfsm_notify(tfsm_part_under_test: PartUnderTest) -> Callable[[Path], Any]:
     from tfsm.testing.check_observers import example_events, notify
 
     def observe(directory: Path) -> Any:
-        observer = tfsm_part_under_test.made()
+        observer = tfsm_part_under_test.build()
         for method, event in example_events(directory):
             notify(observer, method, event)
         return observer
@@ -124,18 +126,18 @@ def tfsm_notify(tfsm_part_under_test: PartUnderTest) -> Callable[[Path], Any]:
     return observe
 
 
-def _subjects(
+def _find_targets(
     marker: pytest.Mark | None, error: Callable[[str], BaseException] = pytest.fail.Exception
 ) -> list[PartUnderTest | PluginUnderTest]:
-    """Return what a marker names; what is wrong with it is said without a traceback."""
+    """Return what a marker names, or raise an error without a traceback."""
     from tfsm.errors import TfsmError
     from tfsm.plugins import load_plugins
     from tfsm.testing.suite import build_parts_under_test, find_targets
 
     if marker is None or len(marker.args) != 1:
-        raise error(f"say by a marker what is tested: {_USE}")
+        raise error(f"name the part under test with a marker: {_USE}")
     try:
-        found = find_targets(load_plugins(), str(marker.args[0]))
-        return [*found.plugins, *build_parts_under_test(found.parts, marker.kwargs, f"{MARKER} marker:")]
+        targets = find_targets(load_plugins(), str(marker.args[0]))
+        return [*targets.plugins, *build_parts_under_test(targets.parts, marker.kwargs, f"{MARKER} marker:")]
     except TfsmError as problem:
         raise error(f"{problem}\nis the package installed? pip install --editable '.[test]'") from problem

@@ -1,4 +1,4 @@
-"""Table of checks, the part under test, run them."""
+"""The table of checks, the parts and plugins under test, and functions that find them and run the checks."""
 
 from __future__ import annotations
 
@@ -15,63 +15,62 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from tfsm.errors import TfsmError, UnknownNameError, suggestion
 from tfsm.plugins import PluginInfo, Plugins
 from tfsm.plugins.hookspecs import PROJECT
-from tfsm.plugins.options import describe, validate
+from tfsm.plugins.options import option_names, validate
 from tfsm.plugins.registry import KINDS, Entry, Kind
 from tfsm.settings.sources import parse_assignments
 
 if TYPE_CHECKING:
     from tfsm.models.network import Network
-    from tfsm.plugins import PluginInfo
     from tfsm.testing.check_domains import TrialEvaluation
 
 
 CheckKind: TypeAlias = Literal["plugin"] | Kind
-"""What there are checks for: a whole plugin, and parts of each kind."""
+"""What can be checked: a whole plugin, or a part of one of the kinds."""
 
 
 @dataclass(frozen=True, eq=False)
 class PartUnderTest:
-    """A registered part with its options; what checks need of it is made when it is first needed, and kept."""
+    """A registered part with its options. What several checks need of it is computed once."""
 
     entry: Entry
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def kind(self) -> CheckKind:
-        """What kind of part it is."""
+        """The kind of the part."""
         return self.entry.kind
 
     @property
     def name(self) -> str:
-        """What to call it: `mutation:control`."""
+        """The name in results: `mutation:control`."""
         return f"{self.entry.kind}:{self.entry.name}"
 
     @property
     def title(self) -> str:
-        """What to call its class in a message."""
+        """The name of its class, for messages."""
         return type(self.part).__name__
 
     @cached_property
     def part(self) -> Any:
-        """The part itself."""
-        return self.made()
+        """The part, built with its options."""
+        return self.build()
 
-    def made(self, **changes: Any) -> Any:
-        """Make the part anew, with some options changed; one that came ready made is what it is."""
+    def build(self, **changes: Any) -> Any:
+        """Build the part again, with some options changed; an instance is returned as it is."""
         from tfsm.plugins.registry import build_part
 
         return build_part(self.entry, {**self.options, **changes})
 
     @cached_property
     def network(self) -> Network:
-        """A domain's network; where that is a large one, a small one that takes and gives the same."""
+        """A domain's network, or a small one with the same inputs and outputs if that is large."""
         from tfsm.testing.check_mutations import make_network
 
         return make_network(self.part)
 
     @cached_property
-    def tried(self) -> TrialEvaluation:
-        """What a domain says of a few genomes, and whether it used a global generator for that."""
+    def trial(self) -> TrialEvaluation:
+        """A domain's evaluation of a few genomes."""
         from tfsm.testing.check_domains import TrialEvaluation
 
         return TrialEvaluation(self)
@@ -83,16 +82,16 @@ class PluginUnderTest:
 
     info: PluginInfo
     module: str
-    """What its entry point names."""
+    """The module that its entry point names."""
 
     @property
     def kind(self) -> CheckKind:
-        """A plugin."""
+        """The kind: a plugin."""
         return "plugin"
 
     @property
     def name(self) -> str:
-        """What to call it: `plugin:tfsm-toy`."""
+        """The name in results: `plugin:tfsm-toy`."""
         return f"plugin:{self.info.name}"
 
 
@@ -102,59 +101,61 @@ PREFIXES: Final = (*KINDS, "plugin", PACKAGE)
 
 @dataclass(frozen=True)
 class CheckTargets:
-    """What goes by a name: parts, and whole plugins where one is meant."""
+    """The parts that a name stands for, and the plugins, if it is the name of a plugin or package."""
 
     parts: tuple[Entry, ...]
     plugins: tuple[PluginUnderTest, ...] = ()
 
 
 def find_targets(plugins: Plugins, name: str) -> CheckTargets:
-    """Find a part by its name, a plugin by its entry point's, or all of a package by its distribution's.
+    """Find a part by its name, a plugin by its entry point, or a whole package by its distribution.
 
     Args:
-        plugins: what is installed.
-        name: as users have it; `mutation:NAME`, `plugin:NAME` or `package:NAME` where it is ambiguous.
+        plugins: the installed plugins.
+        name: the name; `mutation:NAME`, `plugin:NAME` or `package:NAME` if it is ambiguous.
     """
     prefix, _, rest = name.partition(":")
     if rest and prefix in PREFIXES:
-        found = _by_prefix(plugins, prefix, rest)
-        if found is None:
-            raise UnknownNameError(prefix, rest, _known(plugins, prefix))
-        return found
-    every = {prefix: _by_prefix(plugins, prefix, name) for prefix in PREFIXES}
-    meant = {prefix: found for prefix, found in every.items() if found is not None}
-    if "plugin" in meant and meant["plugin"] == meant.get(PACKAGE):
-        del meant[PACKAGE]
-    if len(meant) > 1:
-        forms = " or ".join(f"{prefix}:{name}" for prefix in meant)
-        raise TfsmError(f"{name!r} is the name of several things: give {forms}")
-    if not meant:
-        known = {known for prefix in PREFIXES for known in _known(plugins, prefix)}
+        targets = _find_by_prefix(plugins, prefix, rest)
+        if targets is None:
+            raise UnknownNameError(prefix, rest, _known_names(plugins, prefix))
+        return targets
+    every = {prefix: _find_by_prefix(plugins, prefix, name) for prefix in PREFIXES}
+    matches = {prefix: targets for prefix, targets in every.items() if targets is not None}
+    if "plugin" in matches and matches["plugin"] == matches.get(PACKAGE):
+        del matches[PACKAGE]
+    if len(matches) > 1:
+        forms = " or ".join(f"{prefix}:{name}" for prefix in matches)
+        raise TfsmError(f"{name!r} is ambiguous: use {forms}")
+    if not matches:
+        known = {known for prefix in PREFIXES for known in _known_names(plugins, prefix)}
         raise UnknownNameError("part, plugin or package", name, known)
-    return next(iter(meant.values()))
+    return next(iter(matches.values()))
 
 
-def _by_prefix(plugins: Plugins, prefix: str, name: str) -> CheckTargets | None:
+def _find_by_prefix(plugins: Plugins, prefix: str, name: str) -> CheckTargets | None:
     for kind in KINDS:
         if prefix == kind:
             parts = plugins.parts(kind)
             return CheckTargets((parts[name],)) if name in parts else None
     infos = [info for info in plugins.infos if name == (info.name if prefix == "plugin" else info.distribution)]
-    return CheckTargets(tuple(_parts(plugins, infos)), tuple(map(_whole, infos))) if infos else None
+    return (
+        CheckTargets(tuple(_registered_parts(plugins, infos)), tuple(map(_plugin_under_test, infos))) if infos else None
+    )
 
 
-def _parts(plugins: Plugins, infos: Iterable[PluginInfo]) -> Iterable[Entry]:
+def _registered_parts(plugins: Plugins, infos: Iterable[PluginInfo]) -> Iterable[Entry]:
     return (plugins.parts(kind)[name] for info in infos for kind in KINDS for name in info.registers[kind])
 
 
-def _whole(info: PluginInfo) -> PluginUnderTest:
-    """Return a plugin with its module, for which the entry point is looked up again."""
+def _plugin_under_test(info: PluginInfo) -> PluginUnderTest:
+    """Return a plugin with its module, which the entry point names."""
     points = [point for point in entry_points(group=PROJECT) if point.name == info.name]
-    own = [point for point in points if point.dist is not None and point.dist.name == info.distribution]
-    return PluginUnderTest(info, (own or points)[0].module if points else info.name)
+    exact = [point for point in points if point.dist is not None and point.dist.name == info.distribution]
+    return PluginUnderTest(info, (exact or points)[0].module if points else info.name)
 
 
-def _known(plugins: Plugins, prefix: str) -> set[str]:
+def _known_names(plugins: Plugins, prefix: str) -> set[str]:
     for kind in KINDS:
         if prefix == kind:
             return set(plugins.parts(kind))
@@ -162,98 +163,99 @@ def _known(plugins: Plugins, prefix: str) -> set[str]:
 
 
 def parts_under_test(entries: Sequence[Entry], sets: Iterable[str] = ()) -> list[PartUnderTest]:
-    """Return the parts with the options that `--set` gives."""
+    """Return the parts with the options of `--set`."""
     return build_parts_under_test(entries, {one.key: one.value for one in parse_assignments(list(sets))}, "--set")
 
 
 def build_parts_under_test(entries: Sequence[Entry], values: Mapping[str, object], where: str) -> list[PartUnderTest]:
-    """Return the parts with options by name; each must be an option of one of them at least."""
-    asked = [entry.with_options() for entry in entries]
-    chosen: list[dict[str, object]] = [{} for _ in asked]
-    known = [[option.name for option in describe(entry.options)] if entry.options else [] for entry in asked]
+    """Return the parts with options by name. Each option must belong to at least one part."""
+    parts = [entry.with_options() for entry in entries]
+    chosen: list[dict[str, object]] = [{} for _ in parts]
+    known = [option_names(entry.options) for entry in parts]
     for key, value in values.items():
-        takers = [
-            (place, name)
-            for place, entry in enumerate(asked)
-            for name in known[place]
+        matches = [
+            (index, name)
+            for index, entry in enumerate(parts)
+            for name in known[index]
             if key in (name, f"{entry.name}.{name}")
         ]
-        if not takers:
+        if not matches:
             every = dict.fromkeys(name for names in known for name in names)
-            hint = suggestion(key, every) if every else "; there are none to set"
+            hint = suggestion(key, every) if every else "; there are no options"
             raise TfsmError(f"{where} {key}={value}: no such option{hint}")
-        for place, name in takers:
-            options = asked[place].options
-            assert options is not None, "it has this option"
-            chosen[place] |= validate(options, {name: value}, where=where)
-    return [PartUnderTest(entry, options) for entry, options in zip(asked, chosen, strict=True)]
+        for index, name in matches:
+            options = parts[index].options
+            assert options is not None
+            chosen[index] |= validate(options, {name: value}, where=where)
+    return [PartUnderTest(entry, options) for entry, options in zip(parts, chosen, strict=True)]
 
 
 class CheckFailure(AssertionError):
-    """A part does not satisfy a check.
+    """A part does not pass a check.
 
     Args:
-        found: what is wrong, with numbers.
-        advice: what to do about it.
+        message: what is wrong, with numbers.
+        advice: how to fix it.
     """
 
-    def __init__(self, found: str, advice: str) -> None:
-        self.found, self.advice = found, advice
-        super().__init__(f"{found}\nwhat to do: {advice}")
+    def __init__(self, message: str, advice: str) -> None:
+        self.message, self.advice = message, advice
+        super().__init__(f"{message}\nhow to fix it: {advice}")
 
 
-def require(condition: object, found: str, advice: str) -> None:
-    """Fail unless something is so."""
+def require(condition: object, message: str, advice: str) -> None:
+    """Raise a `CheckFailure` unless a condition is true."""
     if not bool(condition):
-        raise CheckFailure(found, advice)
+        raise CheckFailure(message, advice)
 
 
 CheckState: TypeAlias = Literal["ok", "failed", "skipped"]
 
 
-_OTHERS: Final = frozenset({"tensorflow", "keras", "numpy", "tfsm"})
-"""Packages whose lines an author cannot mend."""
+_LIBRARIES: Final = frozenset({"tensorflow", "keras", "numpy", "tfsm"})
+"""Packages whose code the author of a part cannot change."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that must be so; known by name, imported when it is run."""
+    """One check: a function of `tfsm.testing`, imported when it is run."""
 
     kind: CheckKind
     target: str
 
     @property
     def name(self) -> str:
-        """What must be so, in words."""
+        """The requirement, in words."""
         return self.target.partition(":")[2].replace("_", " ")
 
     def __call__(self, subject: PartUnderTest | PluginUnderTest) -> None:
-        """Raise `Failed` where it is not so."""
+        """Raise a `CheckFailure` if the part does not pass."""
         module, _, function = self.target.partition(":")
         getattr(importlib.import_module(f"tfsm.testing.{module}"), function)(subject)
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What came of one check."""
+    """The result of one check."""
 
     subject: str
     check: str
     state: CheckState
-    found: str = ""
+    message: str = ""
     advice: str = ""
 
 
-def _listed(kind: CheckKind, **modules: str) -> tuple[Check, ...]:
+def _checks(kind: CheckKind, **modules: str) -> tuple[Check, ...]:
     return tuple(Check(kind, f"{module}:{name}") for module, names in modules.items() for name in names.split())
 
 
 _COMMON: Final = "can_be_built is_documented registered_options_match_the_class invalid_options_are_rejected"
 _FROZEN: Final = f"{_COMMON} is_a_frozen_dataclass"
+_FROZEN_WITH_DEFAULTS: Final = f"{_FROZEN} registered_defaults_are_valid"
 
 CHECKS: Final[Mapping[CheckKind, tuple[Check, ...]]] = MappingProxyType(
     {
-        "plugin": _listed(
+        "plugin": _checks(
             "plugin",
             check_common="""
                 loads_and_registers_parts
@@ -261,9 +263,9 @@ CHECKS: Final[Mapping[CheckKind, tuple[Check, ...]]] = MappingProxyType(
                 registers_without_importing_tensorflow
             """,
         ),
-        "mutation": _listed(
+        "mutation": _checks(
             "mutation",
-            check_common=_FROZEN,
+            check_common=_FROZEN_WITH_DEFAULTS,
             check_mutations="""
                 zero_intensity_returns_the_parent
                 same_seed_gives_the_same_child
@@ -279,9 +281,9 @@ CHECKS: Final[Mapping[CheckKind, tuple[Check, ...]]] = MappingProxyType(
             """,
             check_runs="runs_are_identical_alone_and_in_lock_step",
         ),
-        "domain": _listed(
+        "domain": _checks(
             "domain",
-            check_common=_FROZEN,
+            check_common=_FROZEN_WITH_DEFAULTS,
             check_domains="""
                 network_returns_a_new_built_model
                 evaluation_shapes_are_correct
@@ -296,7 +298,7 @@ CHECKS: Final[Mapping[CheckKind, tuple[Check, ...]]] = MappingProxyType(
             """,
             check_runs="runs_are_identical_alone_and_in_lock_step",
         ),
-        "selection": _listed(
+        "selection": _checks(
             "selection",
             check_common=_FROZEN,
             check_selections="""
@@ -311,7 +313,7 @@ CHECKS: Final[Mapping[CheckKind, tuple[Check, ...]]] = MappingProxyType(
             """,
             check_runs="runs_are_identical_alone_and_in_lock_step",
         ),
-        "observer": _listed(
+        "observer": _checks(
             "observer",
             check_common=_COMMON,
             check_observers="""
@@ -331,60 +333,57 @@ CHECKS: Final[Mapping[CheckKind, tuple[Check, ...]]] = MappingProxyType(
 
 
 def checks_for(kind: CheckKind) -> tuple[Check, ...]:
-    """Return the checks for a whole plugin, or for a kind of part."""
+    """Return the checks for a plugin or for a kind of part."""
     return CHECKS[kind]
 
 
 def run_checks(subject: PartUnderTest | PluginUnderTest, checks: Sequence[Check] = ()) -> Iterator[CheckResult]:
-    """Run checks, all that there are for its kind unless some are named.
-
-    The first is whether there is something to check at all, and decides about the others.
-    """
+    """Run checks, by default all for the kind; if the first one fails, the others are skipped."""
     first, *rest = checks or checks_for(subject.kind)
-    outcome = _outcome(first, subject)
-    yield outcome
+    result = _run_check(first, subject)
+    yield result
     for check in rest:
-        if outcome.state == "ok":
-            yield _outcome(check, subject)
+        if result.state == "ok":
+            yield _run_check(check, subject)
         else:
-            yield CheckResult(subject.name, check.name, "skipped", f"not so: {first.name}")
+            yield CheckResult(subject.name, check.name, "skipped", f"failed: {first.name}")
 
 
 def check(part: object, kind: Kind) -> list[CheckResult]:
-    """Check a part that no plugin registers yet.
+    """Check an object that no plugin registers.
 
     >>> from tfsm.testing import check
-    >>> class Deaf: "Hears nothing."
-    >>> check(Deaf(), "observer")[0].state
+    >>> class Empty: "An observer without methods."
+    >>> check(Empty(), "observer")[0].state
     'failed'
     """
     return list(run_checks(PartUnderTest(Entry.from_instance(kind, part))))
 
 
-def _outcome(check: Check, subject: PartUnderTest | PluginUnderTest) -> CheckResult:
-    def said(state: CheckState, found: str = "", advice: str = "") -> CheckResult:
-        return CheckResult(subject.name, check.name, state, found, advice)
+def _run_check(check: Check, subject: PartUnderTest | PluginUnderTest) -> CheckResult:
+    def result(state: CheckState, message: str = "", advice: str = "") -> CheckResult:
+        return CheckResult(subject.name, check.name, state, message, advice)
 
     try:
         check(subject)
     except CheckFailure as failure:
-        return said("failed", failure.found, failure.advice)
+        return result("failed", failure.message, failure.advice)
     except TfsmError as error:
-        return said("failed", str(error), "mend what the message says")
-    # Whatever a part raises is the part's, and the other checks may still have something to say.
+        return result("failed", str(error), "fix what the message says")
+    # Any exception: the part is third-party code, and the other checks may still be useful.
     except Exception as error:
-        return said("failed", f"it raised {_told(error)}", f"mend {_where(error)}")
-    return said("ok")
+        return result("failed", f"it raised {_describe_error(error)}", f"fix {_find_line(error)}")
+    return result("ok")
 
 
-def _told(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {' '.join(lines[:3])}"
 
 
-def _where(error: Exception) -> str:
-    """Name the line that an author can look at: the last one that is neither tfsm's nor a library's."""
+def _find_line(error: Exception) -> str:
+    """Return the line that the author can change: the last one outside of tfsm and libraries."""
     frames: list[Any] = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not _OTHERS & set(Path(frame.filename).parts)]
-    frame = (own or frames)[-1]
+    changeable = [frame for frame in frames if not _LIBRARIES & set(Path(frame.filename).parts)]
+    frame = (changeable or frames)[-1]
     return f"line {frame.lineno} of {frame.filename}"
