@@ -1,24 +1,24 @@
-# Everything sets itself up: `make demo` and `make test` need Python 3.11 to 3.13 and nothing else.
+# Every target sets up what it needs: `make demo` and `make test` only require Python 3.11 to 3.13.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow fuzz lint format check-types layers unit bench clean
+.PHONY: help demo test test-all test-slow golden fuzz lint format check-types layers unit bench clean
 
-# The first Python on the path that is new enough; `make PYTHON=/path/to/python ...` insists on one.
+# The first suitable Python on the path; `make PYTHON=/path/to/python ...` selects another.
 SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	if $$p -c '$(SUITABLE)' >/dev/null 2>&1; then echo $$p; break; fi; done)
 
 VENV := .venv
-# Of its own, because the other libraries may want other versions of what tfsm needs.
+# A separate environment, because the other libraries may need other versions of our dependencies.
 BENCH := .venv-bench
 BIN := $(VENV)/bin
-# Debian splits ensurepip off its Python; then the pip that came with it installs into the environment from outside.
+# Debian packages Python without ensurepip; then the system's pip installs into the environment from outside.
 PIP = $(if $(wildcard $(BIN)/pip),$(BIN)/python -m pip,$(PYTHON) -m pip --python $(BIN)/python)
 
-help: ## Show this list
+help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "error: no Python 3.11, 3.12 or 3.13 found; install one, or say make PYTHON=..." >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11, 3.12 or 3.13 found; install one, or use make PYTHON=..." >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || $(PYTHON) -m venv --without-pip --clear $(VENV)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m pip --version >/dev/null 2>&1 || \
 		{ rm -rf $(VENV); echo "error: $(PYTHON) has neither ensurepip nor pip; on Debian or Ubuntu: apt install python3-venv" >&2; exit 1; }
@@ -33,47 +33,53 @@ $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	@$(PIP) install --quiet --disable-pip-version-check --editable '.[all,test]'
 	@touch $(VENV)/.installed $@
 
-demo: $(VENV)/.installed ## Set up, then evolve a recurrent network that solves parity
+demo: $(VENV)/.installed ## Evolve a recurrent network that solves parity
 	$(BIN)/tfsm run parity --mutation sm-g-sum
 
-test: lint check-types layers unit ## Set up, then run every check but the slow ones
+test: lint check-types layers unit ## Run all checks except the slow tests
 
-lint: $(VENV)/.installed-test ## Check style
+test-all: lint check-types layers unit test-slow ## Run all checks and all tests (well over an hour)
+
+lint: $(VENV)/.installed-test ## Check the style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-format: $(VENV)/.installed-test ## Put style right where that can be done by a tool
+format: $(VENV)/.installed-test ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-check-types: $(VENV)/.installed-test ## Check types
+check-types: $(VENV)/.installed-test ## Check the types
 	$(BIN)/mypy
 
-layers: $(VENV)/.installed-test ## Check that every layer imports only from those below it
+layers: $(VENV)/.installed-test ## Check that each layer imports only from the layers below it
 	PYTHONPATH=plugins:domains $(BIN)/lint-imports
 
-unit: $(VENV)/.installed-test ## Run the tests alone
-	$(BIN)/pytest -n auto -m "not slow"
+unit: $(VENV)/.installed-test ## Run the tests except the slow ones
+	$(BIN)/pytest -n auto --dist loadfile -m "not slow"
 
-test-slow: $(VENV)/.installed-test ## Run whole experiments and every combination as tests (well over an hour)
+test-slow: $(VENV)/.installed-test ## Run the slow tests: whole experiments and all combinations (over an hour)
 	$(BIN)/pytest -m slow
 
-fuzz: $(VENV)/.installed-test ## Fuzz all inputs with many more examples (EXAMPLES=500 for each kind: an hour or two)
+# The digests depend on the processor and on the versions of TensorFlow and NumPy, so this is not part of the tests.
+golden: $(VENV)/.installed-test ## Check golden runs bit for bit (only on the machine that recorded them)
+	$(BIN)/python tests/golden/golden.py check tests/golden/golden.json --tfsm $(abspath $(BIN)/tfsm)
+
+fuzz: $(VENV)/.installed-test ## Fuzz all inputs with more examples (EXAMPLES=500 per kind: an hour or two)
 	TFSM_FUZZ_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/pytest tests/fuzz
 
-# PyTorch's default build for Linux brings some GB of CUDA; PIP_CONSTRAINT may name another one. Where the extra cannot
-# be installed, its libraries are tried one by one: one that is not to be had here does not cost the others.
+# PyTorch's default build for Linux downloads several GB of CUDA; PIP_CONSTRAINT can select another build. If the extra
+# cannot be installed, its libraries are installed one by one, so that a missing one does not prevent the others.
 $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
-	@echo "installing tfsm and the libraries it is measured beside into $(VENV) (this may take some minutes)"
+	@echo "installing tfsm and the libraries it is compared with into $(VENV) (this may take some minutes)"
 	@$(PIP) install --quiet --disable-pip-version-check --editable '.[bench]' && touch $@ || { \
 		$(PIP) install --quiet --disable-pip-version-check --editable '.[plot]' || exit 1; \
 		for library in pygad evosax evotorch; do \
 			$(PIP) install --quiet --disable-pip-version-check "$$library" || \
-			echo "$$library cannot be installed here: tfsm is measured without it" >&2; done; }
+			echo "$$library cannot be installed here: benchmarking without it" >&2; done; }
 
-bench: ## Measure tfsm beside plain Keras and other libraries (about 13 minutes; QUICK=1: a minute)
+bench: ## Benchmark against Keras and other libraries (about 13 minutes; QUICK=1: one)
 	@$(MAKE) --no-print-directory VENV=$(BENCH) $(BENCH)/.installed-bench
 	$(BENCH)/bin/python -m benchmarks $(if $(QUICK),--quick) --plots --out build/benchmarks
 
-clean: ## Remove the environments and caches
+clean: ## Remove environments and caches
 	rm -rf $(VENV) $(BENCH) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

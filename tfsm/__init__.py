@@ -1,6 +1,6 @@
 """Safe mutations for Keras models.
 
-Importing `tfsm` imports no TensorFlow: a public name is looked up when it is first used.
+Importing `tfsm` does not import TensorFlow: public names are resolved on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m tfsm` is the command `tfsm`."""
+"""Run the `tfsm` command as `python -m tfsm`."""
 
 from __future__ import annotations
 

@@ -28,13 +28,13 @@ def help_of(*words: str) -> str:
 
 def sections(text: str) -> dict[str, list[str]]:
     """Return the flags and arguments of each section of a help page."""
-    found: dict[str, list[str]] = {}
+    panels: dict[str, list[str]] = {}
     for line in text.splitlines():
         if line.endswith(":") and not line.startswith(" "):
-            found[line[:-1]] = []
-        elif found and line.startswith("  ") and line[2:3].strip():
-            found[list(found)[-1]].append(line.split()[0].rstrip(","))
-    return found
+            panels[line[:-1]] = []
+        elif panels and line.startswith("  ") and line[2:3].strip():
+            panels[list(panels)[-1]].append(line.split()[0].rstrip(","))
+    return panels
 
 
 def test_run_help_has_five_panels_in_order() -> None:

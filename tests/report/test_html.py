@@ -172,7 +172,7 @@ def test_one_run_a_side_is_not_called_significant() -> None:
     cells = [cell.text for cell in tests.all("td")]
     assert "not tested" in cells
     assert not {"significant", "not significant"} & set(cells)
-    assert any("at least two runs on each side" in cell for cell in cells)
+    assert any("two runs or more on each side" in cell for cell in cells)
 
 
 def test_old_runs_have_fewer_figures_and_the_page_says_so() -> None:

@@ -282,8 +282,8 @@ def measure_robustness(
                 operator_seed = fold_in(solution_seed, number)
                 entries.append(_perturb(evaluator, measure, operator, solution, perturbations, operator_seed))
             if outcome is representative and histogram:
-                own = finished_run.settings
-                operator = build_operator(plugins, own, own.mutation, None, config)
+                run_settings = finished_run.settings
+                operator = build_operator(plugins, run_settings, run_settings.mutation, None, config)
                 samples.append(_perturb(evaluator, measure, operator, solution, histogram, fold_in(solution_seed, -1)))
             done += 1
     on_progress(done, total, "done")

@@ -84,7 +84,7 @@ class Verdict:
 
 
 def _too_few(test: str, what: str = "runs") -> Verdict:
-    return Verdict(test, None, None, note=f"needs at least two {what} on each side")
+    return Verdict(test, None, None, note=f"needs two {what} or more on each side")
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float], *, what: str = "runs") -> Verdict:

@@ -62,7 +62,7 @@ def _to_json(value: object) -> Any:
 
 @dataclass(frozen=True)
 class CliContext:
-    """What the options before the command's name say about plugins."""
+    """The options given before the name of the command."""
 
     disabled: tuple[str, ...] = ()
 

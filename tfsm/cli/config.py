@@ -101,7 +101,7 @@ def _set_key(key: str) -> str:
 
 def _flatten(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
     for key, value in settings.items():
-        # Only tfsm's own tables are flatten_settings: an option's value may itself be a table.
+        # Only tfsm's own tables are flattened: an option's value may itself be a table.
         if isinstance(value, dict) and prefix in ("", "observer_options."):
             yield from _flatten(value, f"{prefix}{key}.")
         else:

@@ -101,6 +101,6 @@ def _was_interrupted(error: BaseException | None) -> bool:
 
 
 def _describe(error: OSError) -> str:
-    """Return the system's own message, such as for a name that is too long or a directory that is not readable."""
+    """Return the message of the operating system, such as for a name that is too long or a directory without access."""
     reason = error.strerror or str(error) or type(error).__name__
     return reason if error.filename is None else f"{os.fsdecode(error.filename)}: {reason}"

@@ -61,15 +61,15 @@ def check(
     """Check that parts fulfil their contract; exits with 1 if not."""
     from tfsm.testing.suite import find_targets
 
-    found = find_targets(get_plugins(ctx, options.disable_plugin), name)
+    targets = find_targets(get_plugins(ctx, options.disable_plugin), name)
     import_tensorflow()
     from tfsm.testing.suite import parts_under_test
 
-    parts = parts_under_test(found.parts, set_ or ())
-    if not found.plugins:
+    parts = parts_under_test(targets.parts, set_ or ())
+    if not targets.plugins:
         _require_options(parts)
     results: list[CheckResult] = []
-    for group in _check([*found.plugins, *parts]):
+    for group in _check([*targets.plugins, *parts]):
         results += group
         if not options.json:
             _print_results(group)
