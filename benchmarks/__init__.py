@@ -1,1 +1,1 @@
-"""The benchmark suite: ratios from both sides measured in one run. `python -m benchmarks --help`."""
+"""The benchmark suite. Both sides of each ratio are measured in one process: `python -m benchmarks --help`."""

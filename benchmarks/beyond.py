@@ -1,7 +1,7 @@
-"""How operators beyond the paper do beside its five: evaluations to a solution, and evaluations a second.
+"""Operators beyond the paper compared with its five: evaluations to a solution, and evaluations per second.
 
-python -m benchmarks.beyond            # statistics of the runs in results/, as docs/beyond-the-paper.md has them
-python -m benchmarks.beyond --speed    # evaluations a second of the whole loop, all operators in one run
+python -m benchmarks.beyond            # statistics of the runs in results/, as in docs/beyond-the-paper.md
+python -m benchmarks.beyond --speed    # evaluations per second of the whole loop, all operators in one process
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import csv
 from pathlib import Path
 from typing import Final
 
-from benchmarks.arithmetic import rate
-from benchmarks.measure import Effort, clock, interleave, needed
+from benchmarks.measure import Effort, compute_rate, interleave, require_timing, time_call
 from tfsm.analysis import compare, summarize
 from tfsm.analysis.results import Method, RunOutcome, Study
 
@@ -25,9 +24,9 @@ RUNS: Final = 20
 STEPS: Final = 16
 
 
-def methods(domain: str) -> tuple[Method, ...]:
-    """Return how all runs of all operators ended."""
-    found: dict[str, list[RunOutcome]] = {}
+def load_methods(domain: str) -> tuple[Method, ...]:
+    """Return the outcomes of all runs of all operators."""
+    outcomes: dict[str, list[RunOutcome]] = {}
     for file in (RESULTS / domain / "runs.csv", RESULTS / "beyond" / "runs.csv"):
         with file.open(newline="") as lines:
             for row in csv.DictReader(lines):
@@ -35,13 +34,13 @@ def methods(domain: str) -> tuple[Method, ...]:
                     outcome = RunOutcome(
                         int(row["run"]), row["solved"] == "1", int(row["evaluations"]), float(row["best_fitness"])
                     )
-                    found.setdefault(row["method"], []).append(outcome)
-    return tuple(Method(name, tuple(found[name]), BUDGET) for name in (*PAPER, *BEYOND) if name in found)
+                    outcomes.setdefault(row["method"], []).append(outcome)
+    return tuple(Method(name, tuple(outcomes[name]), BUDGET) for name in (*PAPER, *BEYOND) if name in outcomes)
 
 
-def told(domain: str) -> list[str]:
-    """Return a table in Markdown: every operator beside the control, and those beyond the paper beside its best."""
-    study = Study(domain, methods(domain))
+def tabulate_results(domain: str) -> list[str]:
+    """Return a Markdown table that compares every operator with the control and with the best of the paper."""
+    study = Study(domain, load_methods(domain))
     lines = [
         f"| {domain} | solved | median evaluations | against control | against sm-g-abs | against sm-g-so |",
         "|---|---|---|---|---|---|",
@@ -49,8 +48,8 @@ def told(domain: str) -> list[str]:
     against = [method for name in ("control", "sm-g-abs", "sm-g-so") if (method := study.method(name)) is not None]
     for method in study.methods:
         summary = summarize(method)
-        middle = "-" if summary.median_evaluations is None else f"{summary.median_evaluations:,.0f}"
-        cells = [f"`{method.name}`", f"{summary.solved} of {summary.runs}", middle]
+        median = "-" if summary.median_evaluations is None else f"{summary.median_evaluations:,.0f}"
+        cells = [f"`{method.name}`", f"{summary.solved} of {summary.runs}", median]
         for base in against:
             p = compare(method, base).verdicts["mann-whitney-all"].p
             cells.append("" if p is None or method is base else f"p = {p:.2g}")
@@ -58,35 +57,35 @@ def told(domain: str) -> list[str]:
     return lines
 
 
-def speed() -> list[str]:
-    """Return a table in Markdown: evaluations a second of twenty runs together, compiling left out."""
-    from benchmarks.engines import advance, begun, engine_of, settings_of, started
+def measure_speed() -> list[str]:
+    """Return a Markdown table of evaluations per second of twenty runs together, without compiling."""
+    from benchmarks.engines import build_endless_engine, copy_populations, make_stepper, resolve_settings, start_engine
 
     lines = ["| evaluations/s | parity | hard-maze |", "|---|---|---|"]
     cells: dict[str, list[str]] = {name: [] for name in (*PAPER, *BEYOND)}
     for domain in DOMAINS:
-        donor = begun(engine_of(settings_of(domain, "control", RUNS)))
-        sides = {}
+        donor = start_engine(build_endless_engine(resolve_settings(domain, "control", RUNS)))
+        candidates = {}
         for name in cells:
-            engine = started(engine_of(settings_of(domain, name, RUNS)), donor)
-            sides[name] = advance(engine, STEPS)
-            clock(sides[name])
+            engine = copy_populations(build_endless_engine(resolve_settings(domain, name, RUNS)), donor)
+            candidates[name] = make_stepper(engine, STEPS)
+            time_call(candidates[name])
             if engine.reuses:
-                clock(sides[name], -(-engine.state.population // STEPS))
-        found = interleave(sides, Effort.of(False))
-        for name, own in cells.items():
-            own.append(f"{rate(needed(found, name).seconds, float(RUNS * STEPS)).median:,.0f}")
-    return [*lines, *(f"| `{name}` | {' | '.join(own)} |" for name, own in cells.items())]
+                time_call(candidates[name], -(-engine.state.population // STEPS))
+        results = interleave(candidates, Effort.choose(False))
+        for name, row in cells.items():
+            row.append(f"{compute_rate(require_timing(results, name).seconds, float(RUNS * STEPS)).median:,.0f}")
+    return [*lines, *(f"| `{name}` | {' | '.join(row)} |" for name, row in cells.items())]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--speed", action="store_true", help="measure, instead of telling what is in results/")
+    parser.add_argument("--speed", action="store_true", help="measure the speed, instead of summarizing results/")
     if parser.parse_args().speed:
-        print("\n".join(speed()))
+        print("\n".join(measure_speed()))
         return
     for domain in DOMAINS:
-        print("\n".join([*told(domain), ""]))
+        print("\n".join([*tabulate_results(domain), ""]))
 
 
 if __name__ == "__main__":

@@ -1,91 +1,64 @@
-"""tfsm's engine as a benchmark needs it: never done, and started without compiling more than is measured."""
+"""Engines for benchmarks: their runs never end, and starting them compiles no more than is measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import keras
 import tensorflow as tf
 
+from benchmarks.synthetic_domains import UnsolvableDomain
 from tfsm.evolution.engine import Engine
-from tfsm.interfaces import Domain, Evaluation, Nest, Tensor
-from tfsm.models.network import Network
 from tfsm.plugins import Plugins, load_plugins
 from tfsm.plugins.registry import build_part
 from tfsm.runs.build import build_engine
 from tfsm.settings import Settings, built_in_path, resolve
 
 FOREVER = tf.constant(2**30)
-"""A budget that no benchmark spends."""
+"""A budget that no benchmark uses up."""
 
 
-@dataclass(frozen=True)
-class Unsolvable:
-    """A domain that never calls anything solved, so that every run goes on."""
-
-    inner: Domain
-
-    @property
-    def compiled(self) -> bool:
-        """As the domain itself says."""
-        return getattr(self.inner, "compiled", True)
-
-    def network(self) -> keras.Model:
-        """Return the domain's network."""
-        return self.inner.network()
-
-    def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
-        """Evaluate as the domain does, and call nothing solved."""
-        found = self.inner.evaluate(network, genomes, seed)
-        return found._replace(solved=tf.zeros_like(found.solved))
-
-    def observe(self, experience: Nest) -> Nest:
-        """Return what the domain makes of its experience."""
-        return self.inner.observe(experience)
-
-
-def settings_of(domain: str, mutation: str, runs: int) -> Settings:
-    """Return the built-in settings of a domain and an operator, whatever a tfsm.toml nearby says."""
+def resolve_settings(domain: str, mutation: str, runs: int) -> Settings:
+    """Return the built-in settings of a domain and an operator, regardless of a tfsm.toml nearby."""
     overrides = {"runs": runs}
     return resolve(
         load_plugins(), domain=domain, mutation=mutation, overrides=overrides, config=built_in_path()
     ).settings
 
 
-def engine_of(settings: Settings) -> Engine:
-    """Return an engine whose runs never end."""
+def build_endless_engine(settings: Settings) -> Engine:
+    """Build an engine whose runs never end."""
     plugins: Plugins = load_plugins()
     inner = build_part(plugins.domains[settings.domain], settings.domain_options)
-    plugins, name = plugins.with_part("domain", Unsolvable(inner))
+    plugins, name = plugins.with_part("domain", UnsolvableDomain(inner))
     return build_engine(plugins, replace(settings, domain=name))
 
 
-def begun(engine: Engine) -> Engine:
-    """Draw and evaluate an engine's initial populations."""
+def start_engine(engine: Engine) -> Engine:
+    """Draw and evaluate the initial populations of an engine, and return it."""
     engine.reset(0)
     engine.begin(tf.constant(engine.state.population), *_lanes(engine), tf.constant(engine.state.population))
     engine.state.set_baseline()
     return engine
 
 
-def started(engine: Engine, donor: Engine) -> Engine:
-    """Give an engine the populations of another that has at least as many runs; what only one has is left alone."""
-    mine, theirs = vars(engine.state), vars(donor.state)
+def copy_populations(engine: Engine, donor: Engine) -> Engine:
+    """Copy populations to an engine from one with at least as many runs, and return it. Other state is left alone."""
+    state, donor_state = vars(engine.state), vars(donor.state)
 
-    def copy(own: tf.Variable, other: tf.Variable) -> None:
-        own.assign(other[: own.shape[0]])
+    def copy(variable: tf.Variable, other: tf.Variable) -> None:
+        variable.assign(other[: variable.shape[0]])
 
-    for name, own in mine.items():
-        if isinstance(own, tf.Variable) and own.shape[1:] == theirs[name].shape[1:]:
-            copy(own, theirs[name])
+    for name, variable in state.items():
+        if isinstance(variable, tf.Variable) and variable.shape[1:] == donor_state[name].shape[1:]:
+            copy(variable, donor_state[name])
     tf.nest.map_structure(copy, engine.state.experience, donor.state.experience)
     return engine
 
 
-def advance(engine: Engine, steps: int) -> Callable[[], Any]:
-    """Return a call that takes so many steps in all of an engine's runs."""
+def make_stepper(engine: Engine, steps: int) -> Callable[[], Any]:
+    """Return a call that takes a number of steps in all runs of an engine."""
     count, lanes = tf.constant(steps), _lanes(engine)
 
     def call() -> Any:
@@ -96,6 +69,6 @@ def advance(engine: Engine, steps: int) -> Callable[[], Any]:
 
 
 def _lanes(engine: Engine) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return the lanes of a batch, filled up with idle ones to its least width, and how many are not idle."""
+    """Return the lanes of a batch, padded with idle ones to its minimum width, and the number of active ones."""
     runs, width = engine.state.runs, engine.plan.width
     return tf.range(width) * tf.cast(tf.range(width) < runs, tf.int32), tf.constant(runs)

@@ -1,4 +1,4 @@
-"""Where a measurement was made: one core, one thread, and everything that a reader needs to judge it."""
+"""The environment of a measurement: one core, one thread, and what a reader needs to know to judge it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _THREADS = (
 )
 
 
-def one_core() -> int | None:
-    """Keep this process and its children to one core and one thread; return the core, None where it can't be pinned.
+def use_one_core() -> int | None:
+    """Restrict this process and its children to one core and one thread; return the core, or None if it is not pinned.
 
-    To be called before a numerical library is imported: they size their thread pools by what they find.
+    Call it before importing a numerical library, because these size their thread pools on import.
     """
     for name in _THREADS:
         os.environ[name] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ["TFSM_COMPILE_CACHE"] = "off"  # first calls are reported, and must not depend on who was here before
+    os.environ["TFSM_COMPILE_CACHE"] = "off"  # first calls are reported, and must not depend on earlier processes
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
     if not hasattr(os, "sched_setaffinity"):
@@ -39,40 +39,40 @@ def one_core() -> int | None:
     return core
 
 
-def describe(core: int | None) -> dict[str, Any]:
-    """Return where and when and with what this run is made."""
+def describe_environment(core: int | None) -> dict[str, Any]:
+    """Return the machine, the time and the software of this measurement."""
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
-        "processor": processor(),
+        "processor": read_processor(),
         "cores_in_machine": os.cpu_count(),
         "cores_used": 1,
         "pinned_to_core": core,
-        "load_average": load(),
+        "load_average": read_load_average(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "versions": versions(),
+        "versions": collect_versions(),
     }
 
 
-def versions() -> dict[str, str | None]:
-    """Return the versions of the packages that take part; None where one is not installed."""
-    found: dict[str, str | None] = {}
+def collect_versions() -> dict[str, str | None]:
+    """Return the versions of the measured packages, or None if one is not installed."""
+    versions: dict[str, str | None] = {}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = None
-    return found
+            versions[name] = None
+    return versions
 
 
-def load() -> list[float] | None:
-    """Return the machine's load averages over 1, 5 and 15 minutes, where it keeps them."""
+def read_load_average() -> list[float] | None:
+    """Return the load averages over 1, 5 and 15 minutes, or None if the system has none."""
     return [round(value, 2) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None
 
 
-def processor() -> str:
-    """Return the processor's model."""
+def read_processor() -> str:
+    """Return the model of the processor."""
     listing = Path("/proc/cpuinfo")
     if listing.exists():
         for line in listing.read_text(encoding="utf-8").splitlines():

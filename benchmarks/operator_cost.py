@@ -1,42 +1,52 @@
-"""Part (a): what each operator costs, as a multiple of one forward pass over the same experiences."""
+"""Part (a): the cost of each operator as a multiple of one forward pass over the same experiences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from benchmarks.arithmetic import ratio, spread
-from benchmarks.cases import OPERATORS, Case, convolutional_case, million_case, parity_case, selu_case
-from benchmarks.measure import Effort, Failure, Timing, interleave, needed
-from benchmarks.results import Table
+from benchmarks.cases import (
+    OPERATORS,
+    NetworkCase,
+    make_convolutional_case,
+    make_million_case,
+    make_parity_case,
+    make_selu_case,
+)
+from benchmarks.measure import Effort, Failure, Timing, compute_quartiles, compute_ratio, interleave, require_timing
+from benchmarks.results import BenchmarkTable
 
-Found: TypeAlias = dict[str, Timing | Failure]
+Results: TypeAlias = dict[str, Timing | Failure]
 
 NOTES = [
-    "A cost is the time of one compiled call that makes a child of every genome, over that of one compiled forward "
-    "pass of the same genomes over the same experiences; from both the time of an empty call is taken off, which no "
-    "limit should profit from ('with the call': not taken off).",
+    "A cost is the time of one compiled call that makes a child of every genome, divided by that of one compiled "
+    "forward pass of the same genomes over the same experiences. The time of an empty call is subtracted from both, so "
+    "that no limit profits from it ('with the call': not subtracted).",
     "Limits: SM-G-SUM 2K+2 forward passes for K outputs, SM-G-SO 8; SM-G-ABS 1.5 x SM-G-SUM on dense networks and "
     "6 x on recurrent ones.",
 ]
-FORWARD_NOTE = "'empty call' returns its argument's first weights: what TensorFlow takes to call anything."
+FORWARD_NOTE = "'empty call' returns the first weights of its argument: the overhead of calling TensorFlow."
 
 
-def run(effort: Effort) -> list[Table]:
-    forward = Table("forward", "(a) one forward pass", notes=[FORWARD_NOTE])
-    cost = Table("operator_cost", "(a) cost of an operator in forward passes", notes=NOTES)
-    cases = [parity_case] if effort.quick else [selu_case, parity_case, convolutional_case, million_case]
+def run(effort: Effort) -> list[BenchmarkTable]:
+    forward = BenchmarkTable("forward", "(a) one forward pass", notes=[FORWARD_NOTE])
+    cost = BenchmarkTable("operator_cost", "(a) cost of an operator in forward passes", notes=NOTES)
+    cases = (
+        [make_parity_case]
+        if effort.quick
+        else [make_selu_case, make_parity_case, make_convolutional_case, make_million_case]
+    )
     operators = ("control", "sm-g-sum", "sm-g-abs") if effort.quick else OPERATORS
     for make in cases:
         case = make()
-        sides = {"forward": case.forward(), "empty": case.empty()}
-        found = interleave(sides | {name: case.child(name) for name in operators}, effort)
-        forward.rows.append(forward_row(case, found))
-        cost.rows += [cost_row(case, name, found) for name in operators]
+        candidates = {"forward": case.forward(), "empty": case.empty()}
+        results = interleave(candidates | {name: case.mutate(name) for name in operators}, effort)
+        forward.rows.append(make_forward_row(case, results))
+        cost.rows += [make_cost_row(case, name, results) for name in operators]
     return [forward, cost]
 
 
-def forward_row(case: Case, found: Found) -> dict[str, object]:
+def make_forward_row(case: NetworkCase, results: Results) -> dict[str, object]:
     return {
         "network": case.name,
         "weights": case.network.size,
@@ -44,30 +54,36 @@ def forward_row(case: Case, found: Found) -> dict[str, object]:
         "genomes": case.genomes,
         "experiences": len(case.experience),
         "compile": "XLA" if case.jit else "graph",
-        "forward ms": spread([1e3 * s for s in needed(found, "forward").seconds]),
-        "empty call ms": spread([1e3 * s for s in needed(found, "empty").seconds]),
-        "first call s": needed(found, "forward").first,
+        "forward ms": compute_quartiles([1e3 * s for s in require_timing(results, "forward").seconds]),
+        "empty call ms": compute_quartiles([1e3 * s for s in require_timing(results, "empty").seconds]),
+        "first call s": require_timing(results, "forward").first,
     }
 
 
-def cost_row(case: Case, name: str, found: Found) -> dict[str, object]:
-    mine = found[name]
-    if isinstance(mine, Failure):
-        return {"network": case.name, "operator": name, "forward passes": mine.reason}
-    forward, empty = needed(found, "forward").seconds, spread(needed(found, "empty").seconds).median
-    cost = ratio(net(mine.seconds, empty), net(forward, empty))
+def make_cost_row(case: NetworkCase, name: str, results: Results) -> dict[str, object]:
+    timing = results[name]
+    if isinstance(timing, Failure):
+        return {"network": case.name, "operator": name, "forward passes": timing.reason}
+    forward, empty = (
+        require_timing(results, "forward").seconds,
+        compute_quartiles(require_timing(results, "empty").seconds).median,
+    )
+    cost = compute_ratio(subtract_empty_call(timing.seconds, empty), subtract_empty_call(forward, empty))
     row: dict[str, object] = {"network": case.name, "operator": name, "forward passes": cost}
-    row |= {"with the call": ratio(mine.seconds, forward), "x sum": None, "limit": None, "held": None}
-    total = found.get("sm-g-sum")
+    row |= {"with the call": compute_ratio(timing.seconds, forward), "x sum": None, "limit": None, "held": None}
+    sum_timing = results.get("sm-g-sum")
     if name in ("sm-g-sum", "sm-g-so"):
         limit = 2 * case.outputs + 2 if name == "sm-g-sum" else 8
         row |= {"limit": str(limit), "held": cost.median <= limit}
-    elif name == "sm-g-abs" and isinstance(total, Timing):
-        share, most = ratio(net(mine.seconds, empty), net(total.seconds, empty)), 1.5 if case.kind == "dense" else 6.0
+    elif name == "sm-g-abs" and isinstance(sum_timing, Timing):
+        share, most = (
+            compute_ratio(subtract_empty_call(timing.seconds, empty), subtract_empty_call(sum_timing.seconds, empty)),
+            1.5 if case.kind == "dense" else 6.0,
+        )
         row |= {"x sum": share, "limit": f"{most:g} x sum", "held": share.median <= most}
-    return row | {"first call s": mine.first}
+    return row | {"first call s": timing.first}
 
 
-def net(seconds: Sequence[float], empty: float) -> list[float]:
-    """Return what is left of some times without that of an empty call, which is at least a hundredth of them."""
+def subtract_empty_call(seconds: Sequence[float], empty: float) -> list[float]:
+    """Subtract the time of an empty call from some times, leaving at least a hundredth of each."""
     return [max(s - empty, 0.01 * s) for s in seconds]

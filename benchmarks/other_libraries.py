@@ -1,97 +1,206 @@
-"""Part (c): one Gaussian-mutation genetic algorithm on recurrent parity, in tfsm and in other libraries."""
+"""Part (c): one Gaussian-mutation genetic algorithm on recurrent parity, in tfsm and in other libraries.
+
+Each library runs in its own process: two of them in one process could share, or compete for, threads and memory.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from typing import Any
+
 import numpy as np
 
-from benchmarks.arithmetic import Spread, rate, ratio, spread
-from benchmarks.measure import Effort
-from benchmarks.results import Table
-from benchmarks.rivals.problem import initial, reference_fitness
-from benchmarks.worker import Worker
+from benchmarks.libraries.problem import draw_genomes, reference_fitness
+from benchmarks.measure import Effort, Quartiles, compute_quartiles, compute_rate, compute_ratio
+from benchmarks.results import BenchmarkTable
 
-LIBRARIES = {"tfsm": "tfsm_sides", "PyGAD": "pygad_sides", "EvoTorch": "evotorch_sides", "evosax": "evosax_sides"}
-AT_LEAST = {"PyGAD": 1_000.0, "EvoTorch": 1.0, "evosax": 1.0}
-"""The targets; PyGAD with a fitness function that its documentation does not have is there for information."""
+LIBRARIES = {
+    "tfsm": "tfsm_benchmark",
+    "PyGAD": "pygad_benchmark",
+    "EvoTorch": "evotorch_benchmark",
+    "evosax": "evosax_benchmark",
+}
+MIN_RATIOS = {"PyGAD": 1_000.0, "EvoTorch": 1.0, "evosax": 1.0}
+"""The targets. PyGAD with a fitness function other than that of its documentation is only for information."""
 TOLERANCE = 1e-4
 NOTES = [
-    "Children made and evaluated a second, on one core: the same network of 1,302 weights, the same 16 sequences, "
-    "Gaussian mutation of all weights with deviation 0.05, population 250. Every library runs in a process of its own "
-    "on the same core, in turns. Fitness of the same genomes is checked against a float64 computation.",
-    "tfsm's lock step is a steady state of many runs; the others are generational, one population. 'tfsm, 250 runs' "
-    "evaluates as many genomes at once as they do, 'tfsm, generational' is the same kind of algorithm as theirs.",
+    "Children made and evaluated per second on one core: the same network of 1,302 weights, the same 16 sequences, "
+    "Gaussian mutation of all weights with deviation 0.05, population 250. Each library runs in its own process on "
+    "the same core, in turns. The fitness of the same genomes is checked against a float64 computation.",
+    "In lock step, tfsm evolves many steady-state runs; the others evolve one generational population. 'tfsm, "
+    "250 runs' evaluates as many genomes at once as they do, and 'tfsm, generational' is the same kind of algorithm.",
     "Targets: tfsm at least 1,000 x PyGAD, and not slower than EvoTorch and evosax.",
 ]
-PART_NOTE = "Microseconds a child that one part takes when called alone: where the difference comes from."
+PART_NOTE = "Microseconds per child of one part called alone, which shows where the differences come from."
 Samples = dict[str, list[float]]
+START_TIMEOUT = 300.0
+CALL_TIMEOUT = 300.0
+_STOP = None
 
 
-def run(effort: Effort) -> list[Table]:
-    table = Table("other_libraries", "(c) the same genetic algorithm in other libraries", notes=list(NOTES))
-    genomes = initial(3)
-    workers: dict[str, Worker] = {}
+def run(effort: Effort) -> list[BenchmarkTable]:
+    table = BenchmarkTable("other_libraries", "(c) the same genetic algorithm in other libraries", notes=list(NOTES))
+    genomes = draw_genomes(3)
+    processes: dict[str, LibraryProcess] = {}
     try:
         for library, module in LIBRARIES.items():
-            workers[library] = Worker(f"benchmarks.rivals.{module}", genomes, quick=effort.quick)
-            if workers[library].missing:
-                table.notes.append(f"{library} is left out: {workers[library].missing}")
-                workers.pop(library).close()
+            processes[library] = LibraryProcess(f"benchmarks.libraries.{module}", genomes, quick=effort.quick)
+            if processes[library].failure:
+                table.notes.append(f"{library} is left out: {processes[library].failure}")
+                processes.pop(library).close()
             else:
-                _check(library, workers[library], genomes)
-        whole = _measured(workers, "whole", effort)
-        parts = _measured(workers, "parts", effort)
+                _check_fitness(library, processes[library], genomes)
+        whole = _measure_calls(processes, "whole", effort)
+        parts = _measure_calls(processes, "parts", effort)
     finally:
-        for worker in workers.values():
-            worker.close()
-    for library, worker in workers.items():
-        for side, (_, about) in worker.hello["whole"].items():
-            table.rows.append(_row(library, side, whole))
-            table.notes.append(f"{side}: {about}.")
-    first = {library: worker.hello["seconds"] for library, worker in workers.items()}
-    table.notes.append("Start of each process, import and compiling: " + _listing(first))
-    return [table, _parts_table(workers, parts)]
+        for process in processes.values():
+            process.close()
+    for library, process in processes.items():
+        for name, (_, about) in process.report["whole"].items():
+            table.rows.append(_make_row(library, name, whole))
+            table.notes.append(f"{name}: {about}.")
+    starts = ", ".join(f"{library} {process.report['seconds']:.0f} s" for library, process in processes.items())
+    table.notes.append(f"Start of each process with import and compiling: {starts}")
+    return [table, _make_parts_table(processes, parts)]
 
 
-def _check(library: str, worker: Worker, genomes: np.ndarray) -> None:
-    difference = np.abs(np.array(worker.hello["fitness"]) - reference_fitness(genomes)).max()
+def _check_fitness(library: str, process: LibraryProcess, genomes: np.ndarray) -> None:
+    difference = np.abs(np.array(process.report["fitness"]) - reference_fitness(genomes)).max()
     if not difference < TOLERANCE:
-        raise AssertionError(f"{library} computes another fitness: off by {difference:.2g}")
+        raise AssertionError(f"{library} computes a different fitness: off by {difference:.2g}")
 
 
-def _measured(workers: dict[str, Worker], kind: str, effort: Effort) -> Samples:
-    """Return the seconds of one child for each side, in turns."""
+def _measure_calls(processes: dict[str, LibraryProcess], kind: str, effort: Effort) -> Samples:
+    """Return the seconds per child of each call, measured in turns."""
     samples: Samples = {}
     for repetition in range(effort.repetitions):
-        for worker in workers.values():
-            for side, about in worker.hello[kind].items():
+        for process in processes.values():
+            for name, about in process.report[kind].items():
                 evaluations = about[0] if kind == "whole" else about
-                known = samples.setdefault(side, [])
-                # One call of a slow library takes seconds: after two of them it has been heard.
-                if repetition >= (1 if effort.quick else 2) and known[-1] * evaluations > effort.most:
+                times = samples.setdefault(name, [])
+                # One call of a slow library takes seconds, and two of them are enough.
+                if repetition >= (1 if effort.quick else 2) and times[-1] * evaluations > effort.max_seconds:
                     continue
-                seconds, _ = worker.repeat(side, effort.seconds)
-                known.append(seconds / evaluations)
+                seconds, _ = process.repeat(name, effort.seconds)
+                times.append(seconds / evaluations)
     return samples
 
 
-def _row(library: str, side: str, samples: Samples) -> dict[str, object]:
-    row: dict[str, object] = {"algorithm": side, "evaluations/s": rate(samples[side], 1.0)}
-    for mine in (side for side in ("tfsm, generational", "tfsm, 250 runs", "tfsm, 20 runs") if side in samples):
-        times: Spread | None = None if library == "tfsm" else ratio(samples[side], samples[mine])
-        row[f"{mine}: x"] = times
-        if mine != "tfsm, 20 runs":
-            row[f"{mine}: held"] = times.median >= AT_LEAST[side] if times is not None and side in AT_LEAST else None
+def _make_row(library: str, name: str, samples: Samples) -> dict[str, object]:
+    row: dict[str, object] = {"algorithm": name, "evaluations/s": compute_rate(samples[name], 1.0)}
+    for tfsm in (tfsm for tfsm in ("tfsm, generational", "tfsm, 250 runs", "tfsm, 20 runs") if tfsm in samples):
+        times: Quartiles | None = None if library == "tfsm" else compute_ratio(samples[name], samples[tfsm])
+        row[f"{tfsm}: x"] = times
+        if tfsm != "tfsm, 20 runs":
+            row[f"{tfsm}: held"] = (
+                times.median >= MIN_RATIOS[name] if times is not None and name in MIN_RATIOS else None
+            )
     return row
 
 
-def _parts_table(workers: dict[str, Worker], samples: Samples) -> Table:
+def _make_parts_table(processes: dict[str, LibraryProcess], samples: Samples) -> BenchmarkTable:
     rows = [
-        {"part": side, "us a child": spread([1e6 * s for s in samples[side]])}
-        for worker in workers.values()
-        for side in worker.hello["parts"]
+        {"part": name, "us a child": compute_quartiles([1e6 * s for s in samples[name]])}
+        for process in processes.values()
+        for name in process.report["parts"]
     ]
-    return Table("parts", "(c) parts of it", rows, [PART_NOTE])
+    return BenchmarkTable("parts", "(c) parts of the algorithm", rows, [PART_NOTE])
 
 
-def _listing(seconds: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.0f} s" for name, value in seconds.items())
+class LibraryProcess:
+    """A process that makes the timed calls of one library on request, and sleeps in between.
+
+    Args:
+        module: the module whose `make_benchmarks` it calls.
+        genomes: the genomes whose fitness it reports, to compare it with the other libraries.
+        quick: whether to leave out calls that take long to prepare.
+    """
+
+    def __init__(self, module: str, genomes: np.ndarray, *, quick: bool) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, remote = context.Pipe()
+        self._process = context.Process(target=_serve, args=(module, genomes, quick, remote), daemon=True)
+        self._process.start()
+        remote.close()
+        self.report: dict[str, Any] = self._receive(START_TIMEOUT)
+
+    @property
+    def failure(self) -> str:
+        """Why the library is left out; empty if it is not."""
+        return str(self.report.get("failure", ""))
+
+    def repeat(self, name: str, seconds: float) -> tuple[float, int]:
+        """Repeat a call for about this many seconds; return the seconds per call, and the number of calls."""
+        self._connection.send((name, seconds))
+        answer = self._receive(CALL_TIMEOUT)
+        if "failure" in answer:
+            raise RuntimeError(answer["failure"])
+        return answer["seconds"], answer["calls"]
+
+    def close(self) -> None:
+        """Stop the process."""
+        if self._process.is_alive():
+            with contextlib.suppress(OSError):  # it may have ended already
+                self._connection.send(_STOP)
+            self._process.join(5)
+            self._process.terminate()
+        self._connection.close()
+
+    def _receive(self, seconds: float) -> dict[str, Any]:
+        if not self._connection.poll(seconds):
+            self._process.terminate()
+            return {"failure": f"no answer within {seconds:.0f} s"}
+        try:
+            message: dict[str, Any] = self._connection.recv()
+        except EOFError:
+            self._process.join(5)
+            return {"failure": f"its process ended with code {self._process.exitcode}"}
+        return message
+
+
+def _serve(module: str, genomes: np.ndarray, quick: bool, connection: Connection) -> None:
+    start = time.perf_counter()
+    try:
+        with _silence_stderr():
+            library = importlib.import_module(module)
+        benchmarks = library.make_benchmarks(quick)
+        calls = benchmarks.whole | benchmarks.parts
+        for timed in calls.values():
+            if not timed.heavy:
+                timed.call()  # compile
+        report = {
+            "fitness": np.asarray(benchmarks.fitness(genomes), float).tolist(),
+            "whole": {name: (timed.evaluations, timed.about) for name, timed in benchmarks.whole.items()},
+            "parts": {name: timed.evaluations for name, timed in benchmarks.parts.items()},
+            "seconds": time.perf_counter() - start,
+        }
+    except Exception as error:  # a library may be missing or fail in any way; the others are still measured
+        connection.send({"failure": f"{type(error).__name__}: {error}"})
+        return
+    connection.send(report)
+    while (request := connection.recv()) is not _STOP:
+        name, seconds = request
+        count, start = 0, time.perf_counter()
+        while count == 0 or time.perf_counter() - start < seconds:
+            calls[name].call()
+            count += 1
+        connection.send({"seconds": (time.perf_counter() - start) / count, "calls": count})
+
+
+@contextlib.contextmanager
+def _silence_stderr() -> Iterator[None]:
+    """Suppress startup notices, which some libraries write directly to the file descriptor."""
+    saved = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)

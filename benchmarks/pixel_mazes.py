@@ -1,8 +1,8 @@
-"""Where the time goes in the pixel mazes: drawing, network, mutation; and how fast frames are drawn.
+"""Where the time goes in the pixel mazes (drawing, network, mutation), and how fast frames are drawn.
 
     python -m benchmarks.pixel_mazes
 
-Milliseconds of one genome, all on one core, in turns.
+Milliseconds per genome on one core, measured in turns.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ GENOMES = 4
 
 def main() -> None:
     """Measure, and print two tables."""
-    environment.one_core()
+    environment.use_one_core()
     from rich.console import Console
 
-    from benchmarks.arithmetic import rate
-    from benchmarks.measure import Effort, interleave, needed
-    from benchmarks.results import Table, show, text
+    from benchmarks.measure import Effort, compute_rate, interleave, require_timing
+    from benchmarks.results import BenchmarkTable, format_cell, print_table
     from tfsm.utils.tf_startup import import_tensorflow
 
     import_tensorflow()
@@ -31,21 +30,25 @@ def main() -> None:
     from tfsm_domains.pixel_maze.topdown import TopdownMaze
 
     console, effort = Console(width=120), Effort(False, 5, 0.5, 6.0)
-    frames = interleave({"frames": drawing(FirstPersonMaze())}, effort)
-    drawn = rate(needed(frames, "frames").seconds, float(AGENTS * FRAMES))
-    console.print(f"frames drawn a second, {AGENTS} agents: {text(drawn)}\n", highlight=False)
-    table = Table("pixels", "milliseconds of one genome")
+    frames = interleave({"frames": make_drawing_call(FirstPersonMaze())}, effort)
+    rate = compute_rate(require_timing(frames, "frames").seconds, float(AGENTS * FRAMES))
+    console.print(f"frames drawn per second, {AGENTS} agents: {format_cell(rate)}\n", highlight=False)
+    table = BenchmarkTable("pixels", "milliseconds per genome")
     for name, maze in {"topdown-maze": TopdownMaze(), "first-person-maze": FirstPersonMaze()}.items():
-        sides = parts(maze)
-        found = interleave(sides, effort)
-        for side in sides:
-            taken = rate([1.0 / s for s in needed(found, side).seconds], 1000.0 / (1 if "child" in side else GENOMES))
-            table.rows.append({"maze": name, "what": side, "ms": taken, "first call s": needed(found, side).first})
-    show(table, console)
+        candidates = make_maze_calls(maze)
+        results = interleave(candidates, effort)
+        for call in candidates:
+            milliseconds = compute_rate(
+                [1.0 / s for s in require_timing(results, call).seconds], 1000.0 / (1 if "child" in call else GENOMES)
+            )
+            table.rows.append(
+                {"maze": name, "what": call, "ms": milliseconds, "first call s": require_timing(results, call).first}
+            )
+    print_table(table, console)
 
 
-def drawing(maze: Any) -> Callable[[], object]:
-    """Return a whole episode of agents that walk about at random: every frame is drawn and moved on."""
+def make_drawing_call(maze: Any) -> Callable[[], object]:
+    """Return an episode of agents that walk at random, in which every frame is drawn."""
     import tensorflow as tf
 
     from tfsm_domains.pixel_maze.raycast import begin, move, view
@@ -54,8 +57,8 @@ def drawing(maze: Any) -> Callable[[], object]:
 
     def episode() -> Any:
         def frame(t: Any, pose: Any, total: Any) -> Any:
-            seen = view(maze.walls, None, pose.position, pose.heading)
-            return t + 1, move(maze.walls, pose, actions[t]), total + seen
+            image = view(maze.walls, None, pose.position, pose.heading)
+            return t + 1, move(maze.walls, pose, actions[t]), total + image
 
         start = tf.constant(0), begin(maze.layout, AGENTS), tf.zeros([AGENTS, 64, 64])
         return tf.while_loop(lambda t, *_: t < FRAMES, frame, start)[2]
@@ -64,8 +67,8 @@ def drawing(maze: Any) -> Callable[[], object]:
     return lambda: compiled().numpy()
 
 
-def parts(maze: Any) -> dict[str, Callable[[], object]]:
-    """Return an episode, an episode without a network, what was seen drawn again, and a child by each operator."""
+def make_maze_calls(maze: Any) -> dict[str, Callable[[], object]]:
+    """Return an episode, one without a network, drawing its observations again, and a child by each operator."""
     import tensorflow as tf
 
     from tfsm.evolution.initialization import Initializer
@@ -79,48 +82,46 @@ def parts(maze: Any) -> dict[str, Callable[[], object]]:
     genomes = Initializer().genomes(network, fold_in(root_seed(0), 0, tf.range(GENOMES)))
     seeds = fold_in(root_seed(1), 0, tf.range(1))
 
-    def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    def compile_call(function: Callable[..., Any]) -> Callable[..., Any]:
         call = tf.function(function, autograph=False)
-        return lambda *given: tf.nest.map_structure(lambda x: x.numpy(), call(*given))
+        return lambda *arguments: tf.nest.map_structure(lambda x: x.numpy(), call(*arguments))
 
-    episode = tf.function(lambda own: maze.evaluate(network, own, None), autograph=False)
-    lived = episode(genomes).experience
-    without, see = (
-        compiled(lambda: maze.simulate(Absent(), genomes)),
-        compiled(lambda past: to_dense(maze.observe(past))),
-    )
-    sides = {
+    episode = tf.function(lambda batch: maze.evaluate(network, batch, None), autograph=False)
+    experience = episode(genomes).experience
+    without = compile_call(lambda: maze.simulate(AbsentNetwork(), genomes))
+    draw = compile_call(lambda experience: to_dense(maze.observe(experience)))
+    candidates = {
         "episode": lambda: episode(genomes).fitness.numpy(),
         "episode without network": without,
-        "drawing again what was seen": lambda: see(lived),
+        "drawing again what was seen": lambda: draw(experience),
     }
     operators = {"control": Control(), "sm-g-sum": SafeMutationSum(), "sm-g-so": SafeMutationSecondOrder()}
     for name, operator in operators.items():
 
-        def child(own: Any, past: Any, operator: Any = operator) -> Any:
-            return operator(network, own, maze.observe(past), 0.01, seeds)
+        def make_child(parent: Any, experience: Any, operator: Any = operator) -> Any:
+            return operator(network, parent, maze.observe(experience), 0.01, seeds)
 
-        make = compiled(child)
-        sides[f"child by {name}"] = lambda make=make: make(genomes[:1], lived[:1])
-    return sides
+        make = compile_call(make_child)
+        candidates[f"child by {name}"] = lambda make=make: make(genomes[:1], experience[:1])
+    return candidates
 
 
-class Absent:
-    """Stands in for a network: goes ahead all the time."""
+class AbsentNetwork:
+    """Stands in for a network, and always goes ahead."""
 
     start: tuple[()] = ()
     lanes = GENOMES
 
-    def stepper(self, *_: Any, **__: Any) -> Absent:
+    def stepper(self, *_: Any, **__: Any) -> AbsentNetwork:
         """Return itself."""
         return self
 
-    def __call__(self, seen: Any, state: Any) -> Any:
-        """Return outputs that say the same for everything seen; what is seen is still made."""
+    def __call__(self, observation: Any, state: Any) -> Any:
+        """Return the same outputs for all observations, which are still computed."""
         import tensorflow as tf
 
-        used = 0.0 * tf.reduce_sum(tf.cast(seen, tf.float32))
-        return tf.one_hot(tf.zeros([GENOMES], tf.int32), 5) + used, state
+        zero = 0.0 * tf.reduce_sum(tf.cast(observation, tf.float32))
+        return tf.one_hot(tf.zeros([GENOMES], tf.int32), 5) + zero, state
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How far more workers help: on this machine's cores, and with evaluations that only take time.
+"""How speed scales with workers: on the cores of this machine, and with evaluations that only take time.
 
 python -m benchmarks.scaling [--out results/scaling/scaling.json] [--quick]
 """
@@ -14,44 +14,46 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.sleeping import Sleeping
+from benchmarks.synthetic_domains import SleepingDomain
+from tfsm.interfaces import Observer
 from tfsm.parallel.pool import worker_environment
 from tfsm.utils.tf_startup import import_tensorflow
 
 
-class Rate:
-    """Evaluations a second, and the driver's own processor time for each, from when all workers are at work."""
+class RateObserver(Observer):
+    """Measures evaluations per second, and the driver's own processor time per evaluation."""
 
     def __init__(self) -> None:
-        self.seen: list[tuple[float, float, int]] = []
+        self.samples: list[tuple[float, float, int]] = []
 
     def on_progress(self, progress: Any) -> None:
-        """Note how far it is."""
+        """Record the progress."""
         if progress.phase == "evolving":
-            self.seen.append((time.perf_counter(), time.process_time(), progress.evaluations))
+            self.samples.append((time.perf_counter(), time.process_time(), progress.evaluations))
 
-    def later(self) -> dict[str, float]:
-        """Return both for most of the second half: by then everything is compiled, and nobody is done yet."""
-        first, last = (next(row for row in self.seen if row[2] >= x * self.seen[-1][2]) for x in (0.5, 0.95))
-        wall, busy, made = (after - before for before, after in zip(first, last, strict=True))
-        return {"rate": made / wall, "driver_seconds": busy / made}
-
-
-WAYS = (("local", None), ("processes", 1), ("processes", 2), ("ray", 2))
+    def steady_rate(self) -> dict[str, float]:
+        """Return both for most of the second half, when everything is compiled and no worker is done yet."""
+        first, last = (next(row for row in self.samples if row[2] >= x * self.samples[-1][2]) for x in (0.5, 0.95))
+        wall, busy, evaluations = (after - before for before, after in zip(first, last, strict=True))
+        return {"rate": evaluations / wall, "driver_seconds": busy / evaluations}
 
 
-def groups(quick: bool, ways: Sequence[tuple[str, int | None]] = WAYS) -> list[dict[str, Any]]:
-    """Measure groups of runs as tasks: evaluations a second of all workers together."""
+BACKENDS = (("local", None), ("processes", 1), ("processes", 2), ("ray", 2))
+
+
+def measure_groups(quick: bool, backends: Sequence[tuple[str, int | None]] = BACKENDS) -> list[dict[str, Any]]:
+    """Measure groups of runs as tasks: evaluations per second of all workers together."""
     from tfsm import evolve
 
-    found = []
+    rows = []
     budget = 3_000 if quick else 30_000
-    for backend, workers in ways:
-        rate = Rate()
-        began = time.perf_counter()
+    for backend, workers in backends:
+        rate = RateObserver()
+        start = time.perf_counter()
         evolve(
             "parity",
             mutation="sm-g-sum",
@@ -62,28 +64,28 @@ def groups(quick: bool, ways: Sequence[tuple[str, int | None]] = WAYS) -> list[d
             backend=backend,
             workers=workers,
         )
-        whole = time.perf_counter() - began
-        found.append({"backend": backend, "workers": workers, "seconds": whole, **rate.later()})
-        print(found[-1], flush=True)
-    return found
+        seconds = time.perf_counter() - start
+        rows.append({"backend": backend, "workers": workers, "seconds": seconds, **rate.steady_rate()})
+        print(rows[-1], flush=True)
+    return rows
 
 
-def children(quick: bool) -> list[dict[str, Any]]:
-    """Measure single children as tasks, of evaluations that take no time, some, or more."""
+def measure_children(quick: bool) -> list[dict[str, Any]]:
+    """Measure single children as tasks, with evaluations that take no time or some time."""
     from tfsm import evolve
 
-    found = []
+    rows = []
     cases = [("processes", w, 0.0) for w in ((1,) if quick else (1, 2, 4))]
     cases += [("processes", w, 0.05) for w in ((1, 2) if quick else (1, 2, 4, 8))]
     cases += [("ray", w, s) for w, s in (((1, 0.0),) if quick else ((1, 0.0), (4, 0.0), (4, 0.05)))]
     for backend, workers, seconds in cases:
-        rate = Rate()
-        enough = 2_000 if seconds == 0.0 else int(12 * workers / (seconds + 0.003))
+        rate = RateObserver()
+        budget = 2_000 if seconds == 0.0 else int(12 * workers / (seconds + 0.003))
         evolve(
-            Sleeping(seconds=seconds),
+            SleepingDomain(seconds=seconds),
             mutation="control",
             runs=2,
-            evaluations=(enough + 40) // 2,
+            evaluations=(budget + 40) // 2,
             population=10,
             intensity=0.01,
             observers=[rate],
@@ -94,66 +96,65 @@ def children(quick: bool) -> list[dict[str, Any]]:
             workers=workers,
             grain="children",
         )
-        found.append({"backend": backend, "workers": workers, "sleep": seconds, **rate.later()})
-        print(found[-1], flush=True)
-    return found
+        rows.append({"backend": backend, "workers": workers, "sleep": seconds, **rate.steady_rate()})
+        print(rows[-1], flush=True)
+    return rows
 
 
-def driver(counts: Sequence[int] = (1, 8, 32)) -> list[dict[str, Any]]:
-    """Measure what a driver does for one child, when nobody needs any time to make it: its limit, without messages."""
+def measure_driver(counts: Sequence[int] = (1, 8, 32)) -> list[dict[str, Any]]:
+    """Measure the driver's time per child if making it takes no time: the limit of one driver, without messages."""
     from tfsm.evolution.async_loop import AsyncLoop
-    from tfsm.evolution.async_worker import ChildResult
 
-    found = []
+    rows = []
     for runs in counts:
         flags = {"runs": runs, "population": 10, "evaluations": 10_000, "log_every": 100_000}
-        prepared, nursery = _prepared(Sleeping(), "control", flags)
+        prepared, worker = _prepare_worker(SleepingDomain(), "control", flags)
         engine = prepared.engine()
-        steady = AsyncLoop(engine, seed=0, runs=runs, evaluations=10_000, log_every=100_000)
-        like = nursery.make(steady.ask(1)[0])
-        steady.tell(like)
-        blank = dict.fromkeys(engine.diagnostics, 0.0)
-        made, began = -20 * runs, time.perf_counter()
+        loop = AsyncLoop(engine, seed=0, runs=runs, evaluations=10_000, log_every=100_000)
+        template = worker.make(loop.ask(1)[0])
+        loop.tell(template)
+        diagnostics = dict.fromkeys(engine.diagnostics, 0.0)
+        made, start = -20 * runs, time.perf_counter()
         while made < 400 + 20 * runs:
-            orders = steady.ask(runs)
-            if made <= 0:  # the first individuals, and what compiles
-                began = time.perf_counter()
-            steady.tell(*(ChildResult(order.run, order.number, like.genome, like.found, blank) for order in orders))
-            made += len(orders)
-        found.append({"runs": runs, "seconds": (time.perf_counter() - began) / made})
-        print(found[-1], flush=True)
-    return found
+            requests = loop.ask(runs)
+            if made <= 0:  # the initial population, and compiling
+                start = time.perf_counter()
+            loop.tell(*(replace(template, run=r.run, number=r.number, diagnostics=diagnostics) for r in requests))
+            made += len(requests)
+        rows.append({"runs": runs, "seconds": (time.perf_counter() - start) / made})
+        print(rows[-1], flush=True)
+    return rows
 
 
-def first_person() -> dict[str, float]:
-    """Measure an evaluation of the first-person maze as a worker makes it, with one thread, and what is sent for it."""
+def measure_first_person() -> dict[str, float]:
+    """Measure a child of the first-person maze in a worker with one thread, and the size of its messages."""
     flags = {"runs": 1, "population": 5, "evaluations": 25}
-    prepared, nursery = _prepared("first-person-maze", "sm-g-sum", flags)
+    prepared, worker = _prepare_worker("first-person-maze", "sm-g-sum", flags)
     from tfsm.evolution.async_loop import AsyncLoop
 
-    steady = AsyncLoop(prepared.engine(), seed=0, runs=1, evaluations=25, log_every=1_000)
-    made, driven, sent, returned = [], [], [], []
-    while not steady.ended:
-        began = time.perf_counter()
-        (order,) = steady.ask(1)
-        handed = time.perf_counter()
-        bred = nursery.make(order)
+    loop = AsyncLoop(prepared.engine(), seed=0, runs=1, evaluations=25, log_every=1_000)
+    worker_times, driver_times, sent, returned = [], [], [], []
+    while not loop.ended:
+        start = time.perf_counter()
+        (request,) = loop.ask(1)
+        asked = time.perf_counter()
+        result = worker.make(request)
         ready = time.perf_counter()
-        steady.tell(bred)
-        made.append(ready - handed)
-        driven.append(handed - began + time.perf_counter() - ready)
-        sent.append(len(pickle.dumps(order)))
-        returned.append(len(pickle.dumps(bred)))
-    # The first ones of each kind compile.
+        loop.tell(result)
+        worker_times.append(ready - asked)
+        driver_times.append(asked - start + time.perf_counter() - ready)
+        sent.append(len(pickle.dumps(request)))
+        returned.append(len(pickle.dumps(result)))
+    # The first ones compile.
     return {
-        "child": statistics.median(made[10:]),
-        "driver": statistics.median(driven[10:]),
+        "child": statistics.median(worker_times[10:]),
+        "driver": statistics.median(driver_times[10:]),
         "bytes_sent": sent[-1],
         "bytes_returned": returned[-1],
     }
 
 
-def _prepared(domain: Any, mutation: str, flags: dict[str, Any]) -> tuple[Any, Any]:
+def _prepare_worker(domain: Any, mutation: str, flags: dict[str, Any]) -> tuple[Any, Any]:
     from tfsm.evolution.async_worker import ChildWorker
     from tfsm.plugins import load_plugins
     from tfsm.runs.build import prepare, without_reuse
@@ -168,8 +169,8 @@ def _prepared(domain: Any, mutation: str, flags: dict[str, Any]) -> tuple[Any, A
     return prepared, ChildWorker(prepared.breeder())
 
 
-def _with_one_thread(part: str, *flags: str) -> Any:
-    """Measure something in a process of its own: threads are counted when TensorFlow is imported."""
+def _measure_with_one_thread(part: str, *flags: str) -> Any:
+    """Measure a part in its own process, because TensorFlow fixes the number of threads on import."""
     command = [sys.executable, "-m", "benchmarks.scaling", "--here", part, *flags]
     done = subprocess.run(command, env=worker_environment(1, threads=1), stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
@@ -180,33 +181,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--part", action="append", help="only this one, the others as they are in --out")
-    parser.add_argument("--here", help="only this one, printed")
-    given = parser.parse_args()
+    parser.add_argument("--part", action="append", help="measure only this part, and keep the others of --out")
+    parser.add_argument("--here", help="measure only this part in this process, and print it")
+    arguments = parser.parse_args()
     import_tensorflow()
-    if given.here:
-        print(json.dumps(groups(given.quick) if given.here == "groups" else first_person()))
+    if arguments.here:
+        print(json.dumps(measure_groups(arguments.quick) if arguments.here == "groups" else measure_first_person()))
         return
-    found: dict[str, Any] = {"cores": os.cpu_count()}
-    if given.part and given.out is not None and given.out.is_file():
-        found = json.loads(given.out.read_text())
-    # All with one thread each, so that workers alone make the difference; and one process as it is by default.
-    flags = ["--quick"] if given.quick else []
+    results: dict[str, Any] = {"cores": os.cpu_count()}
+    if arguments.part and arguments.out is not None and arguments.out.is_file():
+        results = json.loads(arguments.out.read_text())
+    # All with one thread each, so that only the workers make a difference; and one process with the default threads.
+    flags = ["--quick"] if arguments.quick else []
     parts = {
-        "driver": driver,
-        "threads": lambda: groups(given.quick, WAYS[:1]),
-        "groups": lambda: _with_one_thread("groups", *flags),
-        "children": lambda: children(given.quick),
-        "first_person": lambda: _with_one_thread("first_person"),
+        "driver": measure_driver,
+        "threads": lambda: measure_groups(arguments.quick, BACKENDS[:1]),
+        "groups": lambda: _measure_with_one_thread("groups", *flags),
+        "children": lambda: measure_children(arguments.quick),
+        "first_person": lambda: _measure_with_one_thread("first_person"),
     }
     for name, measure in parts.items():
-        if (given.part and name not in given.part) or (name == "first_person" and given.quick):
+        if (arguments.part and name not in arguments.part) or (name == "first_person" and arguments.quick):
             continue
-        found[name] = measure()
-        if given.out is not None:
-            given.out.parent.mkdir(parents=True, exist_ok=True)
-            given.out.write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps(found.get("first_person")))
+        results[name] = measure()
+        if arguments.out is not None:
+            arguments.out.parent.mkdir(parents=True, exist_ok=True)
+            arguments.out.write_text(json.dumps(results, indent=1) + "\n")
+    print(json.dumps(results.get("first_person")))
 
 
 if __name__ == "__main__":

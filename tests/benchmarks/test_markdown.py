@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.__main__ import parser
-from benchmarks.arithmetic import Spread
-from benchmarks.markdown import cell, grid, main, page, pivot
-from benchmarks.results import Table, write
-from benchmarks.targets import targets
+from benchmarks.__main__ import make_parser
+from benchmarks.markdown import collect_targets, format_markdown_cell, main, pivot_rows, render_grid, render_markdown
+from benchmarks.measure import Quartiles
+from benchmarks.results import BenchmarkTable, write_results
 
 META = {
     "command": "python -m benchmarks",
@@ -28,22 +27,22 @@ META = {
 
 
 def about(median: float) -> dict[str, Any]:
-    """Return a spread as JSON has it."""
+    """Return quartiles as they are in JSON."""
     return {"median": median, "low": median - 1, "high": median + 1, "samples": 5}
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     speeds = [
-        {"domain": "parity", "operator": "control", "runs": runs, "evaluations/s": Spread(rate, rate, rate, 5)}
+        {"domain": "parity", "operator": "control", "runs": runs, "evaluations/s": Quartiles(rate, rate, rate, 5)}
         for runs, rate in ((20, 2000.0), (1, 100.0))
     ]
-    others = [{"algorithm": "evosax", "tfsm, 20 runs: x": Spread(0.5, 0.4, 0.6, 5), "tfsm, 20 runs: held": False}]
+    others = [{"algorithm": "evosax", "tfsm, 20 runs: x": Quartiles(0.5, 0.4, 0.6, 5), "tfsm, 20 runs: held": False}]
     parts = {
-        "b": [Table("whole_loop", "(b) rates", speeds, ["a note"])],
-        "c": [Table("other_libraries", "(c) others", others)],
+        "b": [BenchmarkTable("whole_loop", "(b) rates", speeds, ["a note"])],
+        "c": [BenchmarkTable("other_libraries", "(c) others", others)],
     }
-    write(tmp_path / "benchmarks.json", META, parts)
+    write_results(tmp_path / "benchmarks.json", META, parts)
     return tmp_path / "benchmarks.json"
 
 
@@ -51,7 +50,7 @@ def results(tmp_path: Path) -> Path:
     ("value", "written"), [(None, ""), (True, "yes"), (False, "**no**"), (1302, "1,302"), (about(3.0), "3 [2, 4]")]
 )
 def test_cells_are_written_as_on_the_terminal_but_for_nothing_and_no(value: object, written: str) -> None:
-    assert cell(value) == written
+    assert format_markdown_cell(value) == written
 
 
 def test_a_grid_has_the_columns_that_say_something_and_numbers_to_the_right() -> None:
@@ -59,7 +58,7 @@ def test_a_grid_has_the_columns_that_say_something_and_numbers_to_the_right() ->
         {"name": "x", "rate": about(3.0), "never": None},
         {"name": "y", "rate": None, "late": 1},
     ]
-    assert grid(rows).splitlines() == [
+    assert render_grid(rows).splitlines() == [
         "| name | rate | late |",
         "| --- | ---: | ---: |",
         "| x | 3 [2, 4] |  |",
@@ -69,16 +68,16 @@ def test_a_grid_has_the_columns_that_say_something_and_numbers_to_the_right() ->
 
 def test_a_pivot_puts_numbers_in_order_and_names_as_they_come() -> None:
     rows = [{"of": "a", "n": 20, "v": 2}, {"of": "a", "n": 5, "v": 1}, {"of": "b", "n": 20, "v": 3}]
-    across = pivot(rows, ("of",), "n", lambda row: row["v"])
+    across = pivot_rows(rows, ("of",), "n", lambda row: row["v"])
     assert [list(row.items()) for row in across] == [
         [("of", "a"), ("5", 1), ("20", 2)],
         [("of", "b"), ("5", None), ("20", 3)],
     ]
-    assert list(pivot(rows[::-1], ("n",), "of", lambda row: row["v"])[0]) == ["n", "b", "a"]
+    assert list(pivot_rows(rows[::-1], ("n",), "of", lambda row: row["v"])[0]) == ["n", "b", "a"]
 
 
 def test_a_page_says_where_it_was_measured_and_has_every_table_with_its_notes(results: Path) -> None:
-    lines = page(results).splitlines()
+    lines = render_markdown(results).splitlines()
     assert lines[0] == (
         "`python -m benchmarks`, 30 s, 2001-02-03: Abacus, 1 core of 2, Linux; Python 3.11.0, tfsm 0.1.0."
     )
@@ -89,7 +88,7 @@ def test_a_page_says_where_it_was_measured_and_has_every_table_with_its_notes(re
 
 
 def test_a_target_that_is_missed_is_not_hidden(results: Path) -> None:
-    assert "| tfsm, 20 runs, beside evosax | not slower | 0.5 [0.4, 0.6] | **no** |" in page(results)
+    assert "| tfsm, 20 runs vs. evosax | not slower | 0.5 [0.4, 0.6] | **no** |" in render_markdown(results)
 
 
 def test_a_limit_is_held_if_every_network_keeps_it() -> None:
@@ -97,7 +96,7 @@ def test_a_limit_is_held_if_every_network_keeps_it() -> None:
         {"network": network, "operator": "sm-g-sum", "forward passes": about(cost), "limit": "6", "held": cost <= 6}
         for network, cost in (("dense", 3.0), ("deep", 7.0))
     ]
-    (row,) = targets({"operator_cost": rows}).rows
+    (row,) = collect_targets({"operator_cost": rows}).rows
     assert row == {
         "what": "cost of `sm-g-sum`",
         "target": "at most 6 forward passes",
@@ -116,7 +115,7 @@ def test_ratios_to_the_plain_loops_are_targets_of_their_own() -> None:
         "held": True,
     }
     row |= {"x eager": about(120.0), ">= 100": True, "x tf.function": about(4.0), ">= 5": False}
-    found = targets({"whole_loop": [row]}).rows
+    found = collect_targets({"whole_loop": [row]}).rows
     assert [(row["target"], row["held"]) for row in found] == [
         ("at least 5 evaluations/s", True),
         ("at least 100 times as fast", True),
@@ -129,10 +128,10 @@ def test_the_command_prints_or_writes(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["markdown", str(results)])
     main()
-    assert capsys.readouterr().out == page(results)
+    assert capsys.readouterr().out == render_markdown(results)
     monkeypatch.setattr("sys.argv", ["markdown", str(results), str(results.with_name("tables.md"))])
     main()
-    assert results.with_name("tables.md").read_text(encoding="utf-8") == page(results)
+    assert results.with_name("tables.md").read_text(encoding="utf-8") == render_markdown(results)
 
 
 def test_a_part_that_could_not_be_measured_leaves_a_page(results: Path) -> None:
@@ -140,9 +139,9 @@ def test_a_part_that_could_not_be_measured_leaves_a_page(results: Path) -> None:
     failed = [{"network": "dense", "operator": "sm-r", "forward passes": "OpError: no"}]
     found["parts"] = {"a": [{"name": "operator_cost", "title": "(a) costs", "rows": failed, "notes": []}]}
     results.write_text(json.dumps(found), encoding="utf-8")
-    assert "| dense | OpError: no |" in page(results)
+    assert "| dense | OpError: no |" in render_markdown(results)
 
 
 def test_tables_are_written_if_asked_for() -> None:
-    assert parser().parse_args(["--markdown", "tables.md"]).markdown == Path("tables.md")
-    assert parser().parse_args([]).markdown is None
+    assert make_parser().parse_args(["--markdown", "tables.md"]).markdown == Path("tables.md")
+    assert make_parser().parse_args([]).markdown is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.scaling_model import Model, checks, document, draw, fitted
+from benchmarks.scaling_model import ScalingModel, compare_with_model, fit_model, plot_scaling, render_tables
 
 
 def row(backend: str, workers: int, sleep: float, rate: float, driver: float = 0.002) -> dict[str, Any]:
@@ -23,15 +23,15 @@ MEASURED = [
 
 
 def test_workers_add_up_until_the_driver_is_busy_all_the_time() -> None:
-    model = Model(overhead=0.1, driver=0.01)
+    model = ScalingModel(overhead=0.1, driver=0.01)
     assert model.rate(1, 0.9) == pytest.approx(1.0)
     assert model.rate(10, 0.9) == pytest.approx(10.0)
     assert model.rate(1000, 0.9) == pytest.approx(100.0)
 
 
 def test_the_overhead_is_what_one_worker_without_work_takes() -> None:
-    assert fitted(MEASURED, "processes") == Model(0.01, 0.002)
-    ((found, said),) = checks(MEASURED)
+    assert fit_model(MEASURED, "processes") == ScalingModel(0.01, 0.002)
+    ((found, said),) = compare_with_model(MEASURED)
     assert found["sleep"] == 0.19
     assert said == pytest.approx(4 / 0.2)
 
@@ -45,12 +45,12 @@ def test_everything_is_told_and_drawn(tmp_path: Path) -> None:
         "driver": [{"runs": 8, "seconds": 0.0005}],
         "first_person": {"child": 0.98, "driver": 0.001, "bytes_sent": 400_000, "bytes_returned": 600_000},
     }
-    text = document(found)
+    text = render_tables(found)
     assert "| `ray` | 2 | 1 | 15 | 1.50 |" in text
     assert "| `local` | - | 2 | 12 | 1.20 |" in text
     assert "| 8 | 0.50 | 2,000 |" in text
     # A second a child with the messages, and 0.002 s of the driver's.
     assert "| 10 | 10.0 | 2.8 h | 2% | 10.0 MB/s |" in text
     assert "| 1,000 | 500.0 | 3 min | 100% | 500.0 MB/s |" in text
-    draw(found, tmp_path / "scaling.png")
+    plot_scaling(found, tmp_path / "scaling.png")
     assert (tmp_path / "scaling.png").stat().st_size > 10_000

@@ -2,7 +2,7 @@
 
 A seed is two 32-bit words. The numbers depend on the seed and their place alone: not on how many seeds share a
 batch, nor on whether the code around is compiled. Under XLA a genome's worth of noise is one fused loop
-(`benchmarks/noise.py` measures it beside `tf.random.stateless_normal`).
+(`python -m benchmarks.microbenchmarks noise` compares it with `tf.random.stateless_normal`).
 """
 
 from __future__ import annotations

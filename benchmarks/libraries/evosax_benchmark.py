@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import evosax  # noqa: F401  (what is missing is told by its own name)
+import evosax  # noqa: F401  (so that the error names it if it is missing)
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from evosax.algorithms import SimpleGA
 
-from benchmarks.rivals.problem import (
+from benchmarks.libraries.problem import (
     BITS,
     DEVIATION,
     ODD,
@@ -20,10 +20,10 @@ from benchmarks.rivals.problem import (
     SHAPES,
     TINY,
     WEIGHTS,
-    Side,
-    Sides,
-    cuts,
-    initial,
+    LibraryBenchmarks,
+    TimedCall,
+    draw_genomes,
+    split_points,
 )
 
 GENERATIONS = 10
@@ -33,7 +33,7 @@ ABOUT = f"SimpleGA (best half are parents, Gaussian mutation), jit(lax.scan over
 
 
 def fitness(genome: jax.Array) -> jax.Array:
-    parts = [part.reshape(shape) for part, shape in zip(jnp.split(genome, cuts()), SHAPES, strict=True)]
+    parts = [part.reshape(shape) for part, shape in zip(jnp.split(genome, split_points()), SHAPES, strict=True)]
     first = second = jnp.zeros((16, 20))
     for t in range(4):
         first = jnp.tanh(BITS[:, t, None] @ parts[0] + first @ parts[1] + parts[2])
@@ -42,8 +42,8 @@ def fitness(genome: jax.Array) -> jax.Array:
     return jnp.log(jnp.maximum(likelihood, TINY)).mean()
 
 
-def sides(quick: bool) -> Sides:
-    population = jnp.asarray(initial(POPULATION))
+def make_benchmarks(quick: bool) -> LibraryBenchmarks:
+    population = jnp.asarray(draw_genomes(POPULATION))
     evaluate = jax.jit(jax.vmap(fitness))
     algorithm = SimpleGA(POPULATION, jnp.zeros(WEIGHTS), std_schedule=optax.constant_schedule(DEVIATION))
     params = algorithm.default_params
@@ -60,18 +60,18 @@ def sides(quick: bool) -> Sides:
     def evolve(state: Any, key: jax.Array) -> Any:
         return jax.lax.scan(generation, state, jax.random.split(key, GENERATIONS))[0]
 
-    held = {"state": state, "key": key}
+    current = {"state": state, "key": key}
 
     def advance() -> None:
-        held["key"], now = jax.random.split(held["key"])
-        held["state"] = jax.block_until_ready(evolve(held["state"], now))
+        current["key"], step_key = jax.random.split(current["key"])
+        current["state"] = jax.block_until_ready(evolve(current["state"], step_key))
 
     normal = jax.jit(functools.partial(jax.random.normal, shape=(POPULATION, WEIGHTS)))
-    return Sides(
+    return LibraryBenchmarks(
         lambda genomes: np.asarray(evaluate(jnp.asarray(genomes))),
-        {"evosax": Side(advance, POPULATION * GENERATIONS, ABOUT)},
+        {"evosax": TimedCall(advance, POPULATION * GENERATIONS, ABOUT)},
         {
-            "evosax: normal numbers": Side(lambda: jax.block_until_ready(normal(key)), POPULATION),
-            "evosax: evaluation": Side(lambda: jax.block_until_ready(evaluate(population)), POPULATION),
+            "evosax: normal numbers": TimedCall(lambda: jax.block_until_ready(normal(key)), POPULATION),
+            "evosax: evaluation": TimedCall(lambda: jax.block_until_ready(evaluate(population)), POPULATION),
         },
     )

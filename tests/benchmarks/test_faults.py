@@ -1,4 +1,4 @@
-"""The table of faults: what it counts, and that it can be gone on with."""
+"""The table of faults: what it counts, and that it can be continued."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from benchmarks import faults
 from tests.faults.trial import Trial
 
 
-def rows(trials: list[Trial]) -> list[faults.Row]:
-    return [faults.Row("flood", "much water", trials), faults.Row("fire", "a match", [Trial("lit", True, 0)])]
+def rows(trials: list[Trial]) -> list[faults.FaultRow]:
+    return [faults.FaultRow("flood", "much water", trials), faults.FaultRow("fire", "a match", [Trial("lit", True, 0)])]
 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
     trials = [Trial("a little", True, 0), Trial("much", True, 0)]
-    monkeypatch.setattr(faults, "rows", lambda root, quick: rows(trials))
+    monkeypatch.setattr(faults, "list_faults", lambda root, quick: rows(trials))
     return trials
 
 
@@ -30,30 +30,30 @@ def test_every_loss_is_counted_and_is_no_success(
     made += [Trial("too much", False, 0, "drowned"), Trial("far too much", True, 3, "swept away")]
     assert faults.main(["--out", str(out)]) == 1
     assert "| flood | much water | 4 | 3 | 3 | 0 |" in out.read_text()
-    told = capsys.readouterr().err
-    assert "flood: too much: drowned" in told
-    assert "flood: far too much: swept away" in told
+    errors = capsys.readouterr().err
+    assert "flood: too much: drowned" in errors
+    assert "flood: far too much: swept away" in errors
 
 
 def test_rows_that_are_there_may_be_kept(tmp_path: Path, made: list[Trial]) -> None:
     out = tmp_path / "faults.md"
     faults.main(["--out", str(out)])
-    before = faults._rows_of(out)
+    before = faults._read_rows(out)
     made.append(Trial("lost", False, 9))
     assert faults.main(["--out", str(out), "--go-on"]) == 0
-    assert faults._rows_of(out) == before
+    assert faults._read_rows(out) == before
     assert len(before) == 2
 
 
-def test_what_nobody_foresaw_is_not_survived(
+def test_an_unexpected_error_is_not_survived(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def trials() -> object:
         yield Trial("a little", True, 0)
         raise OSError("the dam broke")
 
-    monkeypatch.setattr(faults, "rows", lambda root, quick: rows(trials()))  # type: ignore[arg-type]
+    monkeypatch.setattr(faults, "list_faults", lambda root, quick: rows(trials()))  # type: ignore[arg-type]
     assert faults.main([]) == 1
-    heard = capsys.readouterr()
-    assert "| flood | much water | 2 | 1 | 0 | 0 |" in heard.out
-    assert "the dam broke" in heard.err
+    captured = capsys.readouterr()
+    assert "| flood | much water | 2 | 1 | 0 | 0 |" in captured.out
+    assert "the dam broke" in captured.err

@@ -1,4 +1,4 @@
-"""tfsm: its engine in lock step, and its parts in a generational algorithm like the other libraries'."""
+"""tfsm: its engine in lock step, and its parts in a generational algorithm like those of the other libraries."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.engines import advance, begun, engine_of, settings_of
-from benchmarks.rivals.problem import DEVIATION, POPULATION, WEIGHTS, Side, Sides, initial
+from benchmarks.engines import build_endless_engine, make_stepper, resolve_settings, start_engine
+from benchmarks.libraries.problem import DEVIATION, POPULATION, WEIGHTS, LibraryBenchmarks, TimedCall, draw_genomes
 from tfsm.kernels.random import fold_in, gaussian, root_seed
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
@@ -19,24 +19,24 @@ GENERATIONS = 10
 STEPS = 16
 LOCK_STEP = "steady state: {runs} runs at once, each with a population of 250, tournaments, one child at a time"
 GENERATIONAL = (
-    f"tfsm's operator and domain in a generational GA, {GENERATIONS} generations a call: best half are parents"
+    f"tfsm's operator and domain in a generational GA, {GENERATIONS} generations per call: best half are parents"
 )
 
 
-def sides(quick: bool) -> Sides:
+def make_benchmarks(quick: bool) -> LibraryBenchmarks:
     plugins = load_plugins()
     domain = build_part(plugins.domains["parity"], {})
     control = build_part(plugins.mutations["control"], {})
     network = Network(domain.network())
     seeds = fold_in(root_seed(0), tf.range(POPULATION))
-    start = tf.constant(initial(POPULATION))
+    start = tf.constant(draw_genomes(POPULATION))
 
     def fitness(genomes: tf.Tensor) -> tf.Tensor:
         return domain.evaluate(network, genomes, seeds).fitness
 
     def generation(genomes: tf.Tensor, scores: tf.Tensor, seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         best = tf.math.top_k(scores, POPULATION // 2, sorted=False).indices
-        # Every parent has two children: no more random numbers than the other libraries draw.
+        # Each parent has two children, so no more random numbers are drawn than in the other libraries.
         parents = tf.gather(genomes, tf.concat([best, best], axis=0))
         children = control(network, parents, (), tf.constant(DEVIATION), fold_in(seed, tf.range(POPULATION)))
         return children, fitness(children)
@@ -49,34 +49,34 @@ def sides(quick: bool) -> Sides:
         return tf.while_loop(lambda i, *_: i < GENERATIONS, body, (tf.constant(0), genomes, scores))[1:]
 
     evaluate = tf.function(fitness, jit_compile=True, autograph=False)
-    held: dict[str, Any] = {"genomes": start, "scores": evaluate(start), "call": 0}
+    current: dict[str, Any] = {"genomes": start, "scores": evaluate(start), "call": 0}
 
-    def generations() -> None:
-        held["call"] += 1
-        seed = fold_in(root_seed(1), held["call"])
-        held["genomes"], held["scores"] = evolve(held["genomes"], held["scores"], seed)
-        held["scores"].numpy()
+    def advance() -> None:
+        current["call"] += 1
+        seed = fold_in(root_seed(1), current["call"])
+        current["genomes"], current["scores"] = evolve(current["genomes"], current["scores"], seed)
+        current["scores"].numpy()
 
     noise = tf.function(lambda seeds: gaussian(seeds, WEIGHTS), jit_compile=True, autograph=False)
-    return Sides(
-        lambda genomes: _padded(evaluate, genomes),
+    return LibraryBenchmarks(
+        lambda genomes: _evaluate_padded(evaluate, genomes),
         {
-            "tfsm, generational": Side(generations, POPULATION * GENERATIONS, GENERATIONAL),
-            **{f"tfsm, {runs} runs": lock_step(runs) for runs in (() if quick else (20, POPULATION))},
+            "tfsm, generational": TimedCall(advance, POPULATION * GENERATIONS, GENERATIONAL),
+            **{f"tfsm, {runs} runs": make_lockstep_call(runs) for runs in (() if quick else (20, POPULATION))},
         },
         {
-            "tfsm: normal numbers": Side(lambda: noise(seeds).numpy(), POPULATION),
-            "tfsm: evaluation": Side(lambda: evaluate(start).numpy(), POPULATION),
+            "tfsm: normal numbers": TimedCall(lambda: noise(seeds).numpy(), POPULATION),
+            "tfsm: evaluation": TimedCall(lambda: evaluate(start).numpy(), POPULATION),
         },
     )
 
 
-def lock_step(runs: int) -> Side:
-    engine = begun(engine_of(settings_of("parity", "control", runs)))
-    return Side(advance(engine, STEPS), runs * STEPS, LOCK_STEP.format(runs=runs))
+def make_lockstep_call(runs: int) -> TimedCall:
+    engine = start_engine(build_endless_engine(resolve_settings("parity", "control", runs)))
+    return TimedCall(make_stepper(engine, STEPS), runs * STEPS, LOCK_STEP.format(runs=runs))
 
 
-def _padded(evaluate: Callable[[tf.Tensor], tf.Tensor], genomes: np.ndarray) -> np.ndarray:
+def _evaluate_padded(evaluate: Callable[[tf.Tensor], tf.Tensor], genomes: np.ndarray) -> np.ndarray:
     """Evaluate fewer genomes than the function is compiled for."""
     wide = np.concatenate([genomes, np.zeros((POPULATION - len(genomes), WEIGHTS), np.float32)])
     return evaluate(tf.constant(wide)).numpy()[: len(genomes)]

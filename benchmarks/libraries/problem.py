@@ -1,4 +1,4 @@
-"""What all libraries are given: the same sequences, the same network, the same numbers."""
+"""The problem that all libraries solve: the same sequences, the same network, the same initial genomes."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ BITS = np.array([[int(bit) for bit in f"{number:04b}"] for number in range(16)],
 
 ODD = BITS.sum(axis=1).astype(int) % 2
 TINY = 1e-30
-"""No likelihood counts as less."""
+"""The minimum likelihood."""
 
 
 @dataclass
-class Side:
-    """Something to measure: a call that makes and evaluates children, or does one part of that for so many."""
+class TimedCall:
+    """A call to measure: it makes and evaluates children, or does one part of that."""
 
     call: Callable[[], object]
     evaluations: int
-    """Children of one call."""
+    """Children per call."""
     about: str = ""
     heavy: bool = False
-    """Whether one call takes seconds, so that it is not worth a rehearsal."""
+    """Whether a call takes seconds, so that it gets no warm-up."""
 
 
 @dataclass
-class Sides:
-    """What a library brings: its algorithm, the parts of its algorithm, and its fitness of given genomes."""
+class LibraryBenchmarks:
+    """The calls of a library: its algorithm, the parts of it, and its fitness of given genomes."""
 
     fitness: Callable[[np.ndarray], np.ndarray]
-    whole: dict[str, Side]
-    parts: dict[str, Side] = field(default_factory=dict)
+    whole: dict[str, TimedCall]
+    parts: dict[str, TimedCall] = field(default_factory=dict)
 
 
-def cuts() -> list[int]:
-    """Return where a genome is cut into the arrays of `SHAPES`."""
+def split_points() -> list[int]:
+    """Return where a genome is split into the arrays of `SHAPES`."""
     sizes = [int(np.prod(shape)) for shape in SHAPES]
     return [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
 
 
-def initial(count: int) -> np.ndarray:
-    """Return genomes `[count, 1302]`: kernels with Xavier's deviation, biases zero."""
+def draw_genomes(count: int) -> np.ndarray:
+    """Draw genomes `[count, 1302]`: kernels with Xavier deviation, zero biases."""
     random = np.random.default_rng(0)
     parts = []
     for shape in SHAPES:
@@ -59,10 +59,10 @@ def initial(count: int) -> np.ndarray:
 
 
 def reference_fitness(genomes: np.ndarray) -> np.ndarray:
-    """Return the mean log-likelihood of the right answers, computed in float64, one genome after another."""
-    found = []
+    """Return the mean log-likelihood of the correct answers, computed in float64, one genome at a time."""
+    fitness = []
     for genome in genomes.astype(np.float64):
-        parts = [p.reshape(s) for p, s in zip(np.split(genome, cuts()), SHAPES, strict=True)]
+        parts = [p.reshape(s) for p, s in zip(np.split(genome, split_points()), SHAPES, strict=True)]
         first = second = np.zeros((16, 20))
         for t in range(4):
             first = np.tanh(BITS[:, t, None] @ parts[0] + first @ parts[1] + parts[2])
@@ -70,5 +70,5 @@ def reference_fitness(genomes: np.ndarray) -> np.ndarray:
         scores = second @ parts[6] + parts[7]
         likelihood = np.exp(scores - scores.max(axis=1, keepdims=True))
         likelihood /= likelihood.sum(axis=1, keepdims=True)
-        found.append(np.log(np.maximum(likelihood[np.arange(16), ODD], TINY)).mean())
-    return np.array(found)
+        fitness.append(np.log(np.maximum(likelihood[np.arange(16), ODD], TINY)).mean())
+    return np.array(fitness)
