@@ -19,10 +19,8 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.faults import clocks, damage, disks, domains, kills, locks, one_by_one, signals, studies, workers
-from tests.faults.bench import Bench
-from tests.faults.lab import Lab
-from tests.faults.trial import Trial
+from tests.faults import disk_faults, domain_faults, process_faults
+from tests.faults.lab import Bench, Lab, Trial
 
 
 class FaultRow(NamedTuple):
@@ -44,100 +42,115 @@ def list_faults(root: Path, *, quick: bool) -> Iterator[FaultRow]:
     few = 3 if quick else 12
     count = 4 if quick else 50
     how = "a command, in its start, while it evolves, while it writes a checkpoint, at its end; some again and again"
-    yield FaultRow("kill -9", how, kills.kills(lab, bench, kills.moments(count)))
-    ways = ["SIGINT"] if quick else list(signals.WAYS)
-    yield FaultRow("signals", ", ".join(ways), signals.signals(lab, bench, ways))
+    yield FaultRow("kill -9", how, process_faults.kills(lab, bench, process_faults.moments(count)))
+    ways = ["SIGINT"] if quick else list(process_faults.WAYS)
+    yield FaultRow("signals", ", ".join(ways), process_faults.signals(lab, bench, ways))
     yield from _list_disk_faults(bench, lab, root, quick)
-    yield FaultRow("two at once", "a second process; the lock of a dead one", locks.locks(lab, bench))
-    left = damage.left_experiment(bench)
+    yield FaultRow("two at once", "a second process; the lock of a dead one", disk_faults.locks(lab, bench))
+    left = disk_faults.left_experiment(bench)
     how = "flipped, zeroed, cut, appended to, emptied, swapped, of a newer format, renamed"
-    checkpoints = chain(damage.damaged_checkpoints(bench, left, few), [damage.all_damaged(bench, left)])
+    checkpoints = chain(disk_faults.damaged_checkpoints(bench, left, few), [disk_faults.all_damaged(bench, left)])
     yield FaultRow("damaged checkpoint", how, checkpoints)
-    yield FaultRow("damaged log", "zeroed, cut, torn, appended to, emptied", damage.damaged_logs(bench, left, few))
+    yield FaultRow("damaged log", "zeroed, cut, torn, appended to, emptied", disk_faults.damaged_logs(bench, left, few))
     how = "flipped, zeroed, cut, appended to, emptied"
-    yield FaultRow("damaged snapshots", how, damage.damaged_snapshots(bench, left, few))
+    yield FaultRow("damaged snapshots", how, disk_faults.damaged_snapshots(bench, left, few))
     yield FaultRow(
         "temporary files left behind",
         "of the record, the log, a champion, snapshots, a checkpoint",
-        damage.left_drafts(bench, left),
+        disk_faults.left_drafts(bench, left),
     )
     yield FaultRow(
         "clock",
         "goes backwards by an hour at each reading",
-        chain(clocks.clocks(bench), clocks.clocks_with_cadence(bench)),
+        chain(disk_faults.clocks(bench), disk_faults.clocks_with_cadence(bench)),
     )
     yield from _list_domain_faults(bench, lab, root, quick)
     yield from _list_worker_faults(bench, lab, quick)
     yield from _list_child_faults(bench, lab, quick)
-    yield FaultRow("study", "killed in its second member; one member fails", studies.studies(lab))
+    yield FaultRow("study", "killed in its second member; one member fails", process_faults.studies(lab))
     if not quick:
         also = ["--backend", "processes", "--workers", "2"]
         yield FaultRow(
-            "study, in workers", "killed with some of it done; one member fails", studies.studies(lab, *also)
+            "study, in workers", "killed with some of it done; one member fails", process_faults.studies(lab, *also)
         )
 
 
 def _list_disk_faults(bench: Bench, lab: Lab, root: Path, quick: bool) -> Iterator[FaultRow]:
-    if disks.can_mount(root / "try"):
+    if disk_faults.can_mount(root / "try"):
         cases = [(event, pages) for event in ((1, 12) if quick else range(1, 40, 3)) for pages in (0, 3)]
-        yield FaultRow("full disk", "a small disk is filled", disks.full_disks(bench, root / "full", cases))
+        yield FaultRow("full disk", "a small disk is filled", disk_faults.full_disks(bench, root / "full", cases))
         events = [0, 10] if quick else [0, *range(1, 40, 6)]
         how = "mounted read-only before the start, or half-way"
-        yield FaultRow("read-only directory", how, disks.read_only_folders(bench, root / "read-only", events))
+        yield FaultRow("read-only directory", how, disk_faults.read_only_folders(bench, root / "read-only", events))
     if not quick and (os.geteuid() or shutil.which("setpriv")):
         yield FaultRow(
-            "no right to write", "a command in a directory of mode 555", _run_once(lambda: disks.without_rights(lab))
+            "no right to write",
+            "a command in a directory of mode 555",
+            _run_once(lambda: disk_faults.without_rights(lab)),
         )
     sizes = (0, 3000) if quick else range(0, 12000, 750)
-    limited = chain(disks.limited_files(bench, list(sizes)), _run_once(lambda: disks.limited_command(lab, bench)))
+    limited = chain(
+        disk_faults.limited_files(bench, list(sizes)), _run_once(lambda: disk_faults.limited_command(lab, bench))
+    )
     yield FaultRow("files that may not grow", "RLIMIT_FSIZE, here and for a command", limited)
 
 
 def _list_domain_faults(bench: Bench, lab: Lab, root: Path, quick: bool) -> Iterator[FaultRow]:
     calls = [9, 60] if quick else [1, 8, 9, 30, 60, 110]
     how = "raises, exits, returns other shapes, too few, another structure, another type, MemoryError; then is sound"
-    yield FaultRow("failing domain", how, domains.stopping(bench, domains.RAISING, calls))
-    yield FaultRow("NaN and infinity", "returned by the domain", domains.surviving(bench, domains.BROKEN, calls))
+    yield FaultRow("failing domain", how, domain_faults.stopping(bench, domain_faults.RAISING, calls))
+    yield FaultRow(
+        "NaN and infinity", "returned by the domain", domain_faults.surviving(bench, domain_faults.BROKEN, calls)
+    )
     broken = Bench(root / "broken", sets=("failures=broken",))
     both = chain(
-        domains.surviving(broken, domains.RAISING, calls), domains.failing_once(broken, domains.RAISING, calls[-2:])
+        domain_faults.surviving(broken, domain_faults.RAISING, calls),
+        domain_faults.failing_once(broken, domain_faults.RAISING, calls[-2:]),
     )
     yield FaultRow("failing domain, failures=broken", "the same; for all of a step, or once", both)
     hanging = Bench(root / "hanging", {"evaluation_timeout": 3.0})
-    yield FaultRow("hanging domain", "--evaluation-timeout; then is sound", domains.hanging(hanging, calls[-2:]))
-    yield FaultRow("deadly domain", "os._exit(3), a segmentation fault", domains.fatal(lab, bench, list(domains.FATAL)))
+    yield FaultRow("hanging domain", "--evaluation-timeout; then is sound", domain_faults.hanging(hanging, calls[-2:]))
+    yield FaultRow(
+        "deadly domain", "os._exit(3), a segmentation fault", domain_faults.fatal(lab, bench, list(domain_faults.FATAL))
+    )
 
 
 def _list_worker_faults(bench: Bench, lab: Lab, quick: bool) -> Iterator[FaultRow]:
     kinds = ["die"] if quick else ["die", "segfault"]
-    yield FaultRow("dying worker", "os._exit(3), a segmentation fault", workers.dying(bench, kinds))
+    yield FaultRow("dying worker", "os._exit(3), a segmentation fault", process_faults.dying(bench, kinds))
     if quick:
         return
-    yield FaultRow("killed workers", "kill -9 of one, of all; no memory for one", workers.kills_of_workers(bench))
-    hopeless = chain(_run_once(lambda: workers.hopeless(bench)), workers.failing_task(bench, ["raise", "memory"]))
+    yield FaultRow(
+        "killed workers", "kill -9 of one, of all; no memory for one", process_faults.kills_of_workers(bench)
+    )
+    hopeless = chain(
+        _run_once(lambda: process_faults.hopeless(bench)), process_faults.failing_task(bench, ["raise", "memory"])
+    )
     yield FaultRow("hopeless workers", "each dies; the domain raises; MemoryError", hopeless)
     ways = [signal.SIGINT, signal.SIGKILL]
-    yield FaultRow("driver", "SIGINT and kill -9: no worker stays", workers.drivers(lab, bench, ways))
-    yield FaultRow("dying worker of Ray", "os._exit(3)", workers.dying(bench, ["die"], "ray"))
+    yield FaultRow("driver", "SIGINT and kill -9: no worker stays", process_faults.drivers(lab, bench, ways))
+    yield FaultRow("dying worker of Ray", "os._exit(3)", process_faults.dying(bench, ["die"], "ray"))
 
 
 def _list_child_faults(bench: Bench, lab: Lab, quick: bool) -> Iterator[FaultRow]:
-    wanted = one_by_one.expected(bench)
+    wanted = process_faults.expected(bench)
     kinds = ["die"] if quick else ["die", "segfault"]
     how = "os._exit(3), a segmentation fault, again and again; an evaluation hangs"
-    hung = _run_once(lambda: one_by_one.hanging(bench, wanted))
-    yield FaultRow("workers for single children", how, chain(one_by_one.dying(bench, wanted, kinds), hung))
+    hung = _run_once(lambda: process_faults.hanging(bench, wanted))
+    yield FaultRow(
+        "workers for single children", how, chain(process_faults.dying_of_children(bench, wanted, kinds), hung)
+    )
     if quick:
         return
     how = "raises, MemoryError; then is sound"
-    failing = one_by_one.failing(bench, wanted, ["raise", "memory"])
+    failing = process_faults.failing(bench, wanted, ["raise", "memory"])
     yield FaultRow("failing domain, single children", how, failing)
     rng = random.Random(0)
     moments = [(signal.SIGKILL, at, rng.random()) for at in (-1, 0, 10, 20, 30, 40, 60, 80)]
     how = "SIGINT and kill -9, with two workers; then replayed"
-    trials = one_by_one.drivers(lab, bench, [*moments, (signal.SIGINT, 40, rng.random())])
+    trials = process_faults.drivers_of_children(lab, bench, [*moments, (signal.SIGINT, 40, rng.random())])
     yield FaultRow("driver, single children", how, trials)
-    ray = one_by_one.dying(bench, wanted, ["die"], "ray")
+    ray = process_faults.dying_of_children(bench, wanted, ["die"], "ray")
     yield FaultRow("workers of Ray for single children", "os._exit(3), again and again", ray)
 
 

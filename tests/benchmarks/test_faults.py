@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import faults
-from tests.faults.trial import Trial
+from tests.faults.lab import Trial
 
 
 def rows(trials: list[Trial]) -> list[faults.FaultRow]:

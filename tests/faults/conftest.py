@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.bench import Bench
-from tests.faults.damage import left_experiment
-from tests.faults.lab import Lab
+from tests.faults.disk_faults import left_experiment
+from tests.faults.lab import Bench, Lab
 
 
 @pytest.fixture(scope="package")

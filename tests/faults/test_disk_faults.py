@@ -1,4 +1,4 @@
-"""A disk that is full, or cannot be written to, costs nothing but the time until that is mended."""
+"""Damaged files are told of, kept, and made good."""
 
 from __future__ import annotations
 
@@ -8,17 +8,54 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.bench import Bench
-from tests.faults.disks import (
+from tests.faults.disk_faults import (
+    all_damaged,
     can_mount,
+    clocks,
+    clocks_with_cadence,
+    damaged_checkpoints,
+    damaged_logs,
+    damaged_snapshots,
     full_disks,
+    left_drafts,
     limited_command,
     limited_files,
+    locks,
     read_only_folders,
     without_rights,
 )
-from tests.faults.lab import Lab
-from tests.faults.trial import assert_nothing_lost
+from tests.faults.lab import Bench, Lab, assert_nothing_lost
+
+
+@pytest.mark.parametrize("places", [1, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_damaged_checkpoint(bench: Bench, left: Path, places: int) -> None:
+    assert_nothing_lost(damaged_checkpoints(bench, left, places))
+
+
+def test_no_checkpoint_that_is_whole(bench: Bench, left: Path) -> None:
+    assert_nothing_lost([all_damaged(bench, left)])
+
+
+@pytest.mark.parametrize("places", [1, pytest.param(30, marks=pytest.mark.slow)])
+def test_a_damaged_log(bench: Bench, left: Path, places: int) -> None:
+    assert_nothing_lost(damaged_logs(bench, left, places))
+
+
+@pytest.mark.parametrize("places", [1, pytest.param(30, marks=pytest.mark.slow)])
+def test_damaged_snapshots(bench: Bench, left: Path, places: int) -> None:
+    assert_nothing_lost(damaged_snapshots(bench, left, places))
+
+
+def test_drafts_that_were_left_behind(bench: Bench, left: Path) -> None:
+    assert_nothing_lost(left_drafts(bench, left))
+
+
+def test_a_directory_whose_owner_was_killed_before_its_record_was_written(bench: Bench) -> None:
+    out = bench.out()
+    out.mkdir()
+    (out / ".lock").touch()
+    (out / ".run.json.part.json").write_text("{")
+    assert bench.expected.lost(bench.final(out)) == []
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +105,17 @@ def test_a_command_whose_files_may_not_grow(lab: Lab, bench: Bench) -> None:
 @pytest.mark.skipif(not os.geteuid() and not shutil.which("setpriv"), reason="root may write everywhere")
 def test_a_command_without_the_right_to_write(lab: Lab) -> None:
     assert_nothing_lost([without_rights(lab)])
+
+
+@pytest.mark.slow
+def test_two_processes(lab: Lab, bench: Bench) -> None:
+    assert_nothing_lost(locks(lab, bench))
+
+
+@pytest.mark.slow
+def test_checkpoints_by_a_clock_that_goes_backwards(bench: Bench) -> None:
+    assert_nothing_lost(clocks_with_cadence(bench))
+
+
+def test_a_clock_that_goes_backwards(bench: Bench) -> None:
+    assert_nothing_lost(clocks(bench))

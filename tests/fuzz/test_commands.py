@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,14 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fuzz.command_lines import COMMANDS, command_lines
-from tests.fuzz.places import copy_of, furnish
-from tests.fuzz.profile import fuzzed
-from tests.fuzz.running import command, empty_folder
-from tests.fuzz.words import HUGE
+from tests.fuzz.generators import COMMANDS, HUGE, command_lines
+from tests.fuzz.harness import HangError, command, copy_of, empty_folder, furnish, fuzzed, within
 
 ENDLESS = ("reproduce", "plugins check")
-"""What may take minutes though every word is right; so may anything with a huge number in it."""
 SLOW = ("run", "compare", "sweep", "robustness", *ENDLESS)
 
 
@@ -48,3 +45,33 @@ def test_quick_commands(furnished: Path, name: tuple[str, ...], data: st.DataObj
 @given(data=st.data())
 def test_commands_that_evolve(furnished: Path, name: tuple[str, ...], data: st.DataObject) -> None:
     tried(furnished, data.draw(command_lines(name)))
+
+
+def busy(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def stubborn(caught: type[BaseException]) -> None:
+    """Go on whatever is raised."""
+    while True:
+        try:
+            busy(5.0)
+        except caught:
+            continue
+
+
+def test_what_takes_too_long_fails() -> None:
+    with pytest.raises(HangError, match="still busy after"), within(0.1):
+        stubborn(Exception)
+
+
+def test_ctrl_c_is_pressed_first() -> None:
+    with pytest.raises(KeyboardInterrupt), within(5.0, interrupt_after=0.1):
+        busy(5.0)
+
+
+def test_ctrl_c_that_is_not_heard_is_a_hang() -> None:
+    with pytest.raises(HangError), within(0.35, interrupt_after=0.1):
+        stubborn(KeyboardInterrupt)

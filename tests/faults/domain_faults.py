@@ -6,11 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tests.faults.bench import SMALL, Bench
-from tests.faults.final import Final as FinalState
 from tests.faults.fragile_domain import KINDS
-from tests.faults.lab import Lab
-from tests.faults.trial import Trial, compared
+from tests.faults.lab import SMALL, Bench, FinalState, Lab, Trial, compared
 from tfsm.errors import TfsmError
 
 RAISING: Final = ("raise", "exit", "shape", "count", "structure", "type", "memory")
