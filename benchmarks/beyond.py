@@ -70,7 +70,7 @@ def measure_speed() -> list[str]:
             engine = copy_populations(build_endless_engine(resolve_settings(domain, name, RUNS)), donor)
             candidates[name] = make_stepper(engine, STEPS)
             time_call(candidates[name])
-            if engine.reuses:
+            if engine.reuses_sensitivities:
                 time_call(candidates[name], -(-engine.state.population // STEPS))
         results = interleave(candidates, Effort.choose(False))
         for name, row in cells.items():

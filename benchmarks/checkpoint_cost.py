@@ -100,7 +100,7 @@ def run_case(case: dict[str, Any], turns: int) -> CheckpointTurns:
     plugins, watch = load_plugins(), CheckpointTurns(turns)
     flags = {"runs": case["runs"], "evaluations": 10_000_000, "checkpoint_every": "10s"}
     resolved = resolve(plugins, domain=case["domain"], mutation=case["mutation"], overrides=flags, sets=["stop=budget"])
-    write, record = CheckpointFiles.keep, CheckpointSchedule.record
+    write, record = CheckpointFiles.save, CheckpointSchedule.record
     size = [0]
 
     def write_and_measure(self: CheckpointFiles, *arguments: Any, **options: Any) -> None:
@@ -114,12 +114,12 @@ def run_case(case: dict[str, Any], turns: int) -> CheckpointTurns:
         # From the start of this one to where the next would have been due.
         watch.marks.append((time.perf_counter() - seconds, seconds, period + seconds, size[0]))
 
-    CheckpointFiles.keep, CheckpointSchedule.record = write_and_measure, skip_every_other  # type: ignore[method-assign]
+    CheckpointFiles.save, CheckpointSchedule.record = write_and_measure, skip_every_other  # type: ignore[method-assign]
     try:
         with tempfile.TemporaryDirectory() as folder:
             run_experiment(plugins, resolved, out=Path(folder) / "run", observers=[watch], stop=watch.is_done)
     finally:
-        CheckpointFiles.keep, CheckpointSchedule.record = write, record  # type: ignore[method-assign]
+        CheckpointFiles.save, CheckpointSchedule.record = write, record  # type: ignore[method-assign]
     return watch
 
 

@@ -38,7 +38,7 @@ def build_endless_engine(settings: Settings) -> Engine:
 def start_engine(engine: Engine) -> Engine:
     """Draw and evaluate the initial populations of an engine, and return it."""
     engine.reset(0)
-    engine.begin(tf.constant(engine.state.population), *_lanes(engine), tf.constant(engine.state.population))
+    engine.initialize(tf.constant(engine.state.population), *_lanes(engine), tf.constant(engine.state.population))
     engine.state.set_baseline()
     return engine
 
@@ -62,7 +62,7 @@ def make_stepper(engine: Engine, steps: int) -> Callable[[], Any]:
     count, lanes = tf.constant(steps), _lanes(engine)
 
     def call() -> Any:
-        engine.advance(count, *lanes, FOREVER)
+        engine.step(count, *lanes, FOREVER)
         return engine.state.evaluations.numpy()  # wait for the result
 
     return call

@@ -83,7 +83,7 @@ def measure_operator(
         engine = copy_populations(build_endless_engine(resolve_settings(domain, operator, runs)), donor)
         candidates[str(runs)] = make_stepper(engine, STEPS)
         first_calls[str(runs)] = time_call(candidates[str(runs)])
-        if engine.reuses and not effort.quick:
+        if engine.reuses_sensitivities and not effort.quick:
             # After a generation, the share of parents that already had a child no longer changes.
             time_call(candidates[str(runs)], -(-engine.state.population // STEPS))
     loops = build_plain_loops(resolve_settings(domain, operator, 1), donor)

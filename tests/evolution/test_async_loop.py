@@ -1,4 +1,4 @@
-"""Who may be handed out when, and how stale whoever arrives is, against books kept in the plainest way."""
+"""Asynchronous runs: equal to the lock step where one child is in flight at a time, and replayable where many are."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.helpers.domains import HostTarget, Target
 from tests.helpers.engines import Recorder, evolve, make_engine
 from tests.helpers.steady import drive, nursery_of
 from tfsm.errors import TfsmError
-from tfsm.evolution.async_loop import AsyncLoop, InFlightTracker
+from tfsm.evolution.async_loop import AsyncLoop
 from tfsm.evolution.async_worker import ChildRequest, ChildResult, ChildWorker
-from tfsm.evolution.checkpoint import AsyncRunState, Checkpoint, pack_checkpoint, unpack_checkpoint
+from tfsm.evolution.checkpoint import Checkpoint, pack_checkpoint, unpack_checkpoint
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.event_log import Event, parse_events
 from tfsm.evolution.initialization import Initializer
@@ -38,132 +38,6 @@ from tfsm_plugins.mutations.rescale import SafeMutationRescale
 from tfsm_plugins.selections.map_elites import MapElites
 from tfsm_plugins.selections.novelty import Novelty
 from tfsm_plugins.selections.steady_state import HillClimber, Tournament
-
-MOVES = st.lists(st.tuples(st.sampled_from(["out", "in", "in", "end", "save"]), st.integers(0, 99)), max_size=120)
-
-
-class Books:
-    """Everything that ever happened, looked through from the beginning at every question."""
-
-    def __init__(self, runs: int, beginners: int, budget: int) -> None:
-        self.runs, self.beginners, self.budget = runs, beginners, budget
-        self.past: list[tuple[str, int, int]] = []
-        self.ended: set[int] = set()
-
-    def evaluated(self, run: int) -> list[int]:
-        return [number for kind, own, number in self.past if kind == "in" and own == run]
-
-    def away(self, run: int) -> list[int]:
-        found: list[int] = []
-        for kind, own, number in self.past:
-            if kind == "lost":
-                found = []
-            elif own == run:
-                found = [*found, number] if kind == "out" else [other for other in found if other != number]
-        return [] if run in self.ended else found
-
-    def staleness(self, run: int, number: int) -> int:
-        out = max(i for i, event in enumerate(self.past) if event == ("out", run, number))
-        return sum(kind == "in" and own == run for kind, own, _ in self.past[out:])
-
-    def allowed(self, run: int) -> set[int]:
-        bound = self.beginners if len(self.evaluated(run)) < self.beginners else self.budget
-        taken = {*self.evaluated(run), *self.away(run)}
-        return set() if run in self.ended else set(range(bound)) - taken
-
-
-@given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 8), MOVES)
-def test_the_books_agree(runs: int, beginners: int, more: int, moves: list[tuple[str, int]]) -> None:
-    budget = beginners + more
-    ledger, books = (
-        InFlightTracker(range(runs), initial_population=beginners, budget=budget),
-        Books(runs, beginners, budget),
-    )
-    stale: dict[int, list[int]] = {run: [] for run in range(runs)}
-    for move, which in moves:
-        away = [(run, number) for run in range(runs) for number in books.away(run)]
-        if move == "out":
-            allowed = {run: books.allowed(run) for run in range(runs) if books.allowed(run)}
-            expected = min(
-                allowed, key=lambda run: (len(books.away(run)), len(books.evaluated(run)), run), default=None
-            )
-            found = ledger.next()
-            assert found == (None if expected is None else (expected, min(allowed[expected])))
-            if found is not None:
-                ledger.dispatch(*found)
-                books.past.append(("out", *found))
-        elif move == "in" and away:
-            run, number = away[which % len(away)]
-            if number >= beginners:
-                stale[run].append(books.staleness(run, number))
-            books.past.append(("in", run, number))
-            assert ledger.tell(run, number) == len(books.evaluated(run))
-        elif move == "end" and which < runs:
-            ledger.end(which)
-            books.ended.add(which)
-        elif move == "save":
-            kept = {run: (ledger.accounts[run].evaluated, ledger.snapshot(run)) for run in ledger.active_runs}
-            ledger = InFlightTracker(range(runs), initial_population=beginners, budget=budget)
-            for run in range(runs):
-                if run in kept:
-                    ledger.restore(run, *kept[run])
-                else:
-                    ledger.end(run)
-            books.past.append(("lost", -1, -1))
-        for run in range(runs):
-            assert all(ledger.is_in_flight(run, number) == (number in books.away(run)) for number in range(budget))
-            assert len(set(books.evaluated(run))) == len(books.evaluated(run)) <= budget
-    for run in set(range(runs)) - books.ended:
-        own = stale[run]
-        told = ledger.interval(run)
-        assert told["staleness"] == (sum(own) / len(own) if own else None)
-        assert told["staleness_most"] == (max(own) if own else None)
-        assert ledger.interval(run)["staleness"] is None, "the next interval begins"
-
-
-@pytest.mark.parametrize(
-    ("run", "number", "why"),
-    [(7, 0, "no such run"), (1, 0, "it has ended"), (0, 5, "next number of this run is 2"), (0, 2, "only 1 of this")],
-)
-def test_what_cannot_be_is_said(run: int, number: int, why: str) -> None:
-    ledger = InFlightTracker(range(2), initial_population=2, budget=9)
-    ledger.dispatch(0, 0)
-    ledger.dispatch(0, 1)
-    ledger.tell(0, 1)
-    ledger.end(1)
-    with pytest.raises(ValueError, match=why):
-        ledger.dispatch(run, number)
-
-
-@given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 4))
-def test_a_lesser_budget_is_spent_too(moves: list[int], more: int) -> None:
-    ledger = InFlightTracker(range(1), initial_population=2, budget=20)
-    for move in moves:
-        account, chosen = ledger.accounts[0], ledger.next()
-        if move % 2 and chosen is not None:
-            ledger.dispatch(*chosen)
-        elif account.in_flight:
-            ledger.tell(0, sorted(account.in_flight)[move % len(account.in_flight)])
-    evaluated, kept = ledger.accounts[0].evaluated, ledger.snapshot(0)
-    ledger = InFlightTracker(range(1), initial_population=2, budget=evaluated + 1 + more)
-    ledger.restore(0, evaluated, kept)
-    while ledger.accounts[0].evaluated < evaluated + 1 + more:
-        chosen = ledger.next()
-        assert chosen is not None
-        assert chosen[1] < evaluated + 1 + more
-        ledger.dispatch(*chosen)
-        ledger.tell(*chosen)
-
-
-def test_failures_of_an_interval_are_counted() -> None:
-    ledger = InFlightTracker(range(1), initial_population=1, budget=9)
-    for number in range(3):
-        ledger.dispatch(0, number)
-        ledger.tell(0, number, failed=number != 1)
-    assert ledger.snapshot(0) == AsyncRunState((), children=2, failed=2)
-    assert ledger.interval(0)["failed"] == 2
-    assert ledger.interval(0)["failed"] == 0
-
 
 OWN = ("staleness", "staleness_most", "failed")
 
@@ -298,11 +172,10 @@ def test_an_order_is_plain_arrays(engine: Engine, nursery: ChildWorker) -> None:
     content = pickle.dumps((order, nursery.make(order)))
     assert b"tensorflow" not in content
     assert b"keras" not in content
-    assert order.parent is not None
     parents = engine.state.genomes.numpy()[0].tolist()
-    assert order.parent.genome.tolist() in parents
-    np.testing.assert_array_equal(order.parent.experience[0], order.parent.genome)
-    assert order.mate is None
+    assert order.parents[0].tolist() in parents
+    genome, experience = order.parents
+    np.testing.assert_array_equal(experience, genome)
 
 
 def test_whoever_was_settled_is_settled_once(engine: Engine, nursery: ChildWorker) -> None:
@@ -311,7 +184,7 @@ def test_whoever_was_settled_is_settled_once(engine: Engine, nursery: ChildWorke
     bred = nursery.make(order)
     steady.tell(bred, bred)
     steady.tell(bred)
-    steady.failed(order, "too late to matter")
+    steady.tell_failure(order, "too late to matter")
     assert [str(event) for event in events[16:]] == ["> 0 4", "< 0 4"]
     assert engine.state.evaluations.numpy().tolist() == [5, 4]
 
@@ -321,7 +194,7 @@ def test_children_of_a_run_that_has_ended_are_dropped() -> None:
     nursery = nursery_of(engine)
     steady, heard, events = begun(engine, nursery)
     first, *others = (nursery.make(order) for order in steady.ask(4) if order.run == 0)
-    solved = ChildResult(0, first.number, first.genome, (first.found[0], np.bool_(True), *first.found[2:]))
+    solved = ChildResult(0, first.number, first.genome, (first.evaluation[0], np.bool_(True), *first.evaluation[2:]))
     steady.tell(solved, *others)
     assert heard.events[-1] == "end of 0 at 5"
     assert heard.results[-1].solved
@@ -337,7 +210,7 @@ def test_an_interruption_ends_everything_and_can_be_replayed(engine: Engine, nur
     steady, heard, events = begun(engine, nursery)
     orders = steady.ask(5)
     steady.tell(nursery.make(orders[4]), nursery.make(orders[1]))
-    saved = steady.saved()
+    saved = steady.checkpoint()
     assert {run: own.in_flight for run, own in saved.async_runs.items()} == {0: (4, 5), 1: (5,)}
     steady.finish_early()
     assert steady.ended
@@ -381,7 +254,7 @@ def test_a_failure_stops_everything_unless_told_otherwise(engine: Engine, nurser
     steady, _, _ = begun(engine, nursery)
     (order,) = steady.ask(1)
     with pytest.raises(TfsmError, match="run 0: individual 4 could not be made: its worker died"):
-        steady.failed(order, "its worker died")
+        steady.tell_failure(order, "its worker died")
 
 
 def test_whoever_failed_counts_as_broken(engine: Engine, nursery: ChildWorker) -> None:
@@ -394,7 +267,7 @@ def test_whoever_failed_counts_as_broken(engine: Engine, nursery: ChildWorker) -
             if number % 3:
                 steady.tell(nursery.make(order))
             else:
-                steady.failed(order, "out of luck")
+                steady.tell_failure(order, "out of luck")
     failed = [event for event in events if event.kind == "!"]
     assert len(failed) > 5
     assert {event.number < 4 for event in failed} == {True, False}
@@ -420,7 +293,7 @@ def test_a_failure_says_nothing_about_intensities(engine: Engine, nursery: Child
     steady, _, _ = begun(engine, nursery, failures="broken")
     before = engine.state.run_intensity_scale.numpy().tolist()
     orders = steady.ask(2)
-    steady.failed(orders[0], "out of luck")
+    steady.tell_failure(orders[0], "out of luck")
     assert engine.state.run_intensity_scale.numpy().tolist() == before
     steady.tell(nursery.make(orders[1]))
     assert engine.state.run_intensity_scale.numpy()[1] != before[1]
@@ -429,8 +302,8 @@ def test_a_failure_says_nothing_about_intensities(engine: Engine, nursery: Child
 def test_what_could_be_made_once_must_be_made_again(engine: Engine, nursery: ChildWorker) -> None:
     _, _, events = begun(engine, nursery)
     replay = AsyncLoop(engine, replay=events, failures="broken", **SIZES)
-    with pytest.raises(TfsmError, match="it could be when the log was written"):
-        replay.failed(replay.ask(1)[0], "out of luck")
+    with pytest.raises(TfsmError, match="it was made when the log was written"):
+        replay.tell_failure(replay.ask(1)[0], "out of luck")
 
 
 @pytest.mark.parametrize(
@@ -438,8 +311,8 @@ def test_what_could_be_made_once_must_be_made_again(engine: Engine, nursery: Chi
     [
         ("> 0 1", r"event 1 of the log, '> 0 1' does not fit these runs: the next number of this run is 0"),
         ("> 5 0", "there is no such run"),
-        ("< 0 0", "nobody of that number is on the way"),
-        ("> 0 0,> 0 1,> 0 2,> 0 3,> 0 4", "only 0 of this run were settled"),
+        ("< 0 0", "no such individual is in flight"),
+        ("> 0 0,> 0 1,> 0 2,> 0 3,> 0 4", "only 0 of this run are evaluated"),
     ],
 )
 def test_a_log_of_something_else_is_told(engine: Engine, log: str, why: str) -> None:
@@ -456,7 +329,7 @@ def test_no_healthy_network_at_all_is_an_error() -> None:
 def test_what_cannot_be_is_said_steady_driver(engine: Engine) -> None:
     with pytest.raises(TfsmError, match="there is room for 2 of the 3 runs"):
         AsyncLoop(engine, **SIZES | {"runs": 3})
-    with pytest.raises(TfsmError, match="the runs 2 to 3 were saved, and 0 to 1 are to go on"):
+    with pytest.raises(TfsmError, match="the checkpoint is of runs 2 to 3, expected runs 0 to 1"):
         AsyncLoop(engine, saved=[Checkpoint(2, 2, 0)], **SIZES)
     with pytest.raises(TfsmError, match="not from a checkpoint"):
         AsyncLoop(engine, saved=[Checkpoint(0, 2, 0)], replay=[Event(">", 0, 0)], **SIZES)
@@ -469,13 +342,13 @@ class Keeper:
 
     content = b""
 
-    def bound(self, spent: int) -> int:
+    def next_check(self, spent: int) -> int:
         return 10 if spent < 10 else 99
 
     def is_due(self, spent: int) -> bool:
         return spent == 10
 
-    def keep(self, saved: Checkpoint, *, last: bool = False) -> None:
+    def save(self, saved: Checkpoint, *, last: bool = False) -> None:
         self.content = self.content or pack_checkpoint(saved, {})
 
 
@@ -493,14 +366,14 @@ def test_what_was_left_in_lock_step_goes_on_one_by_one(engine: Engine, nursery: 
 
 def test_what_was_left_out_of_step_does_not_go_on_in_lock_step(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery)
-    with pytest.raises(TfsmError, match="cannot go on in lock step"):
-        LockstepLoop(engine, saved=[steady.saved()], **SIZES)
+    with pytest.raises(TfsmError, match="cannot be resumed in lock step"):
+        LockstepLoop(engine, saved=[steady.checkpoint()], **SIZES)
 
 
 def test_a_run_that_has_spent_its_budget_ends_when_it_goes_on(engine: Engine, nursery: ChildWorker) -> None:
     steady, _, _ = begun(engine, nursery)
     steady.tell(*map(nursery.make, steady.ask(4)))
-    saved, _ = unpack_checkpoint(pack_checkpoint(steady.saved(), {}))
+    saved, _ = unpack_checkpoint(pack_checkpoint(steady.checkpoint(), {}))
     steady = AsyncLoop(engine, saved=[saved], **SIZES | {"evaluations": 6})
     assert steady.ended
     assert [result.evaluations for result in steady.results] == [6, 6]
@@ -513,7 +386,7 @@ def test_whoever_has_spent_his_evaluations_goes_on_with_more_as_if_he_never_had(
     whole, expected, _ = drive(engine, nursery.make, **SIZES)
     steady, told, _ = drive(engine, nursery.make, **SIZES | {"evaluations": shorter})
     assert [result.evaluations for result in steady.results] == [shorter] * 2
-    saved, _ = unpack_checkpoint(pack_checkpoint(steady.saved(), {}))
+    saved, _ = unpack_checkpoint(pack_checkpoint(steady.checkpoint(), {}))
     assert saved.active_runs == [0, 1]
     heard = Recorder()
     longer = AsyncLoop(engine, saved=[saved], observers=[heard], **SIZES)
@@ -540,8 +413,10 @@ def test_a_run_whose_end_was_not_told_ends_when_it_goes_on() -> None:
     child = nursery.make(order)
     steady._reporter._observers = [Full()]
     with pytest.raises(TfsmError, match="no room"):
-        steady.tell(ChildResult(0, child.number, child.genome, (child.found[0], np.bool_(True), *child.found[2:])))
-    saved, _ = unpack_checkpoint(pack_checkpoint(steady.saved(), {}))
+        steady.tell(
+            ChildResult(0, child.number, child.genome, (child.evaluation[0], np.bool_(True), *child.evaluation[2:]))
+        )
+    saved, _ = unpack_checkpoint(pack_checkpoint(steady.checkpoint(), {}))
     gone_on = AsyncLoop(engine, saved=[saved], **SIZES)
     assert [(result.run, result.solved, result.evaluations) for result in gone_on.results] == [(0, True, 5)]
 
@@ -555,7 +430,7 @@ def test_runs_of_which_nothing_was_kept_begin_among_others_that_go_on(engine: En
     whole, _, _ = drive(engine, nursery.make, **SIZES)
     steady, _, _ = begun(engine, nursery)
     steady.tell(*map(nursery.make, steady.ask(2)))
-    saved, _ = unpack_checkpoint(pack_checkpoint(steady.saved(), {}))
+    saved, _ = unpack_checkpoint(pack_checkpoint(steady.checkpoint(), {}))
     for part in (range(1), range(1, 2)):
         gone_on = AsyncLoop(engine, saved=[saved.part(part)], **SIZES)
         drive(engine, nursery.make, steady=gone_on)
@@ -565,7 +440,7 @@ def test_runs_of_which_nothing_was_kept_begin_among_others_that_go_on(engine: En
 def test_nothing_is_traced_twice(engine: Engine, nursery: ChildWorker) -> None:
     for _ in range(2):
         drive(engine, nursery.make, at_once=3, pick=lambda there: there - 1, **SIZES)
-    assert engine.match.traces == 1
+    assert engine.ask.traces == 1
     assert engine.tell.traces == 1
     assert engine.tell_initial.traces == 1
 
@@ -749,15 +624,15 @@ def test_a_checkpoint_at_any_moment_gives_a_log_that_can_be_replayed(
         steady.tell(place.nursery.make(away.pop(chance.randrange(len(away)))))
         if chance.random() < 0.3:
             away += steady.ask(at_once - len(away))
-    content = pack_checkpoint(steady.saved(), {})
+    content = pack_checkpoint(steady.checkpoint(), {})
     place.engine.reset(0)  # nothing is left of it but the file
     saved, _ = unpack_checkpoint(content)
-    assert saved.events == len(events)
+    assert saved.event_count == len(events)
     gone_on = AsyncLoop(
         place.engine, seed=0, observers=[once], events=events.append, saved=[saved], **SIZES_STEADY_MANY
     )
     drive(place.engine, place.nursery.make, at_once=later, pick=chance.randrange, steady=gone_on)
-    assert gone_on.events == len(events)
+    assert gone_on.event_count == len(events)
     whole = Outcome.of(gone_on, heard, events, place.engine)
     check_invariants(whole)
     again = place.drive(at_once, order + 1, replay=events)

@@ -26,16 +26,15 @@ from tfsm.evolution.checkpoint import (
     VERSION,
     Checkpoint,
     DamagedCheckpoint,
-    LazyTable,
     dump,
     load,
     load_file,
     pack_checkpoint,
-    restore_tables,
     unpack_checkpoint,
 )
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.lockstep_loop import LockstepLoop
+from tfsm.evolution.state import LazyTable
 from tfsm.evolution.variation import Adaptation
 from tfsm_plugins.mutations.gradient import SafeMutationSum
 from tfsm_plugins.selections.map_elites import MapElites
@@ -183,13 +182,13 @@ class Keeper:
     only_when_it_must: bool = False
     kept: list[tuple[bytes, int]] = field(default_factory=list)
 
-    def bound(self, spent: int) -> int:
+    def next_check(self, spent: int) -> int:
         return (spent // self.every + 1) * self.every
 
     def is_due(self, spent: int) -> bool:
         return not self.only_when_it_must
 
-    def keep(self, saved: Checkpoint, *, last: bool = False) -> None:
+    def save(self, saved: Checkpoint, *, last: bool = False) -> None:
         self.kept.append((pack_checkpoint(saved, {}), len(self.recorder.metrics)))
 
 
@@ -266,7 +265,7 @@ def test_groups_may_be_others_than_before(plain: Engine) -> None:
     assert loop(narrow, again, evaluations=50, saved=[unpack_checkpoint(content)[0]]) == expected
     assert by_key(told.metrics[:before] + again.metrics) == by_key(told.metrics)
     # Some of the runs only; the others begin anew.
-    saved = unpack_checkpoint(content)[0].part(range(1, 3))
+    saved = unpack_checkpoint(content)[0].select(range(1, 3))
     assert saved.runs == range(1, 3)
     assert loop(narrow, Recorder(), evaluations=50, saved=[saved]) == expected
 
@@ -287,13 +286,13 @@ def test_what_does_not_fit_is_refused(plain: Engine) -> None:
     loop(plain, keeper.recorder, evaluations=8, checkpoints=keeper)
     tables = dict(unpack_checkpoint(keeper.kept[-2][0])[0].tables)
     fitness = tables.pop("fitness")
-    with pytest.raises(TfsmError, match="what was saved does not fit: of fitness there is nothing"):
-        restore_tables(plain.state, tables, range(3))
+    with pytest.raises(TfsmError, match="checkpoint mismatch: fitness has nothing"):
+        plain.state.restore_tables(tables, range(3))
     for other in (replace(fitness, shape=(3, 7)), replace(fitness, dtype=np.dtype(np.float64))):
         with pytest.raises(TfsmError, match=r"of fitness there is .* is needed"):
-            restore_tables(plain.state, {**tables, "fitness": other}, range(3))
+            plain.state.restore_tables({**tables, "fitness": other}, range(3))
     with pytest.raises(TfsmError, match="of strange there is"):
-        restore_tables(plain.state, {**tables, "fitness": fitness, "strange": fitness}, range(3))
+        plain.state.restore_tables({**tables, "fitness": fitness, "strange": fitness}, range(3))
 
 
 def test_what_is_packed_is_all_that_the_state_has(plain: Engine) -> None:
@@ -305,7 +304,7 @@ def test_what_is_packed_is_all_that_the_state_has(plain: Engine) -> None:
     assert set(saved.tables) == set(plain.state.tables())
     before = {name: np.stack(list(rows)).tobytes() for name, rows in saved.tables.items()}
     plain.reset(0)
-    restore_tables(plain.state, saved.tables, [0, 1, 2])
+    plain.state.restore_tables(saved.tables, [0, 1, 2])
     assert {name: table.numpy().tobytes() for name, table in plain.state.tables().items()} == before
 
 

@@ -50,7 +50,7 @@ def test_by_evaluations_one_is_due_at_every_multiple_and_nowhere_else(every: int
     cadence.record(began, 1e9)  # however long one takes
     spent = began
     for _ in range(5):
-        bound = cadence.bound(spent)
+        bound = cadence.next_check(spent)
         assert spent < bound <= spent + every
         assert bound % every == 0
         assert not any(cadence.is_due(number) for number in range(spent, bound))
@@ -80,7 +80,7 @@ def test_the_first_one_waits_as_long_as_its_size_is_worth() -> None:
 def test_never_is_never() -> None:
     cadence = CheckpointSchedule(parse_interval("never"), lambda: 1e9)
     assert not cadence.is_due(10**9)
-    assert cadence.bound(5) > 10**12
+    assert cadence.next_check(5) > 10**12
 
 
 @pytest.mark.parametrize("text", ["", "soon", "0", "-5", "1.5", "0s", "5 days", "1e3", "m"])

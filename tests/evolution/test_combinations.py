@@ -42,7 +42,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 """Small ones, and those without a default."""
 CANNOT = {
-    ("mutation", "safe-crossover", "hill-climber"): "there is a population of one",
+    ("mutation", "safe-crossover", "hill-climber"): "the population is one",
     ("domain", "gym", "map-elites"): "needs the bounds of behavior",
     ("domain", "simple-easy", "map-elites"): "needs the bounds of behavior",
     ("domain", "simple-medium", "map-elites"): "needs the bounds of behavior",

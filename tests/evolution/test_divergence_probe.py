@@ -94,7 +94,7 @@ def test_each_quantile_is_the_divergence_of_a_child_of_somebody() -> None:
 def test_quantiles_are_drawn_from_as_many_children_as_the_interval_pays_for() -> None:
     engine = make_engine(Target(near=0.0), Control())
     lanes = tf.range(2)
-    engine.begin(tf.constant(6), lanes, tf.constant(2), tf.constant(6))
+    engine.initialize(tf.constant(6), lanes, tf.constant(2), tf.constant(6))
     few, many = (engine.probe(lanes, tf.constant(count))[0].numpy() for count in (5, MAX_PROBES))
     assert (few.shape, many.shape) == ((2, 5), (2, MAX_PROBES))
     np.testing.assert_array_equal(few, many[:, :5])
@@ -134,7 +134,7 @@ def test_a_spread_is_over_the_weights_of_one_layer() -> None:
 )
 def test_a_linear_unit_is_as_sensitive_as_its_inputs_say(mutation: Any, expected: Any, way: str) -> None:
     engine = make_engine(Target(near=0.0), mutation, HillClimber(), population=1, **WAYS[way])
-    assert engine.reuses is ("kept" in way)
+    assert engine.reuses_sensitivities is ("kept" in way)
     for line, ((parent,)) in lines(engine):
         quantiles = np.quantile(expected(parent), [0.05, 0.5, 0.95])
         assert line["sensitivity"] == {"linear": pytest.approx(quantiles, rel=1e-5)}
@@ -177,7 +177,7 @@ def test_the_probe_is_traced_once(mutation: Any) -> None:
     engine = make_engine(Target(near=0.0), mutation)
     evolve(engine, evaluations=100)
     assert engine.probe.traces == 1
-    assert engine.advance.traces == 1
+    assert engine.step.traces == 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -155,8 +155,8 @@ def test_a_hill_climber_never_gets_worse() -> None:
 def test_no_step_is_traced_twice(selection: Any) -> None:
     engine = make_engine(Target(near=0.0), selection=selection)
     evolve(engine, evaluations=200)
-    assert engine.advance.traces == 1
-    assert engine.begin.traces == 1
+    assert engine.step.traces == 1
+    assert engine.initialize.traces == 1
     assert engine.probe.traces == 1
 
 

@@ -30,7 +30,7 @@ def test_a_torn_line_is_left_out(events: list[Event], data: st.DataObject) -> No
     "line", ["", "> 1", "> 1 2 3", "? 1 2", ">1 2", "> -1 2", "> 1 x", "> 1 2.0", " > 1 2", "> 1 ²", "> 1 2\r", "\x00"]
 )
 def test_nonsense_is_told_with_its_line(line: str) -> None:
-    with pytest.raises(TfsmError, match=r"made-up, line 2: .* is no event: expected >, < or !, a run and a number"):
+    with pytest.raises(TfsmError, match=r"made-up, line 2: .* is not an event: expected >, < or !, a run and a number"):
         parse_events(f"> 0 1\n{line}\n", "made-up")
 
 
@@ -55,7 +55,7 @@ def test_what_came_after_a_checkpoint_is_forgotten(tmp_path: Path) -> None:
     with EventLog(file, keep={0: 2}) as log:
         log(Event("<", 0, 0))
     assert [str(event) for event in read_events(file)] == ["> 0 0", "> 0 1", "< 0 0"]
-    with pytest.raises(TfsmError, match="ends after 3 events, and the checkpoint was made after 5"):
+    with pytest.raises(TfsmError, match="ends after 3 events, but the checkpoint was made after 5"):
         EventLog(file, keep={0: 5})
 
 
@@ -75,5 +75,5 @@ def test_a_file_that_is_no_log_is_told(tmp_path: Path) -> None:
     with pytest.raises(TfsmError, match="cannot be read"):
         read_events(file)
     file.write_bytes(b"\xff\xfe\n")
-    with pytest.raises(TfsmError, match=r"line 1: .* is no event"):
+    with pytest.raises(TfsmError, match=r"line 1: .* is not an event"):
         read_events(file)

@@ -18,14 +18,14 @@ MANY = fold_in(root_seed(1), tf.range(4_000))
 
 def test_a_strength_is_inherited_with_lognormal_noise() -> None:
     parents = tf.fill([4_000], 3.0)
-    found = np.log(Adaptation("self", rate=0.5).inherited(parents, MANY).numpy())
+    found = np.log(Adaptation("self", rate=0.5).inherit(parents, MANY).numpy())
     assert found.mean() == pytest.approx(np.log(3.0), abs=5 * 0.5 / np.sqrt(4_000))
     assert found.std() == pytest.approx(0.5, rel=0.06)
 
 
 def test_a_strength_has_bounds() -> None:
     extreme = tf.fill([4_000], MAX_SCALE)
-    assert float(tf.reduce_max(Adaptation("self", rate=2.0).inherited(extreme, MANY))) == MAX_SCALE
+    assert float(tf.reduce_max(Adaptation("self", rate=2.0).inherit(extreme, MANY))) == MAX_SCALE
 
 
 def test_a_strength_does_not_depend_on_how_many_runs_share_the_batch() -> None:
@@ -33,11 +33,11 @@ def test_a_strength_does_not_depend_on_how_many_runs_share_the_batch() -> None:
     strengths = tf.constant(np.random.default_rng(0).lognormal(size=999), tf.float32)
     moved = tf.constant(np.random.default_rng(1).lognormal(size=999), tf.float32)
     seeds = MANY[:999]
-    together = variation.inherited(strengths, seeds), variation.corrected(strengths, moved)
+    together = variation.inherit_scale(strengths, seeds), variation.correct_scale(strengths, moved)
     pairs = [slice(start, start + 3) for start in range(0, 999, 3)]
     alone = [
-        tf.concat([variation.inherited(strengths[some], seeds[some]) for some in pairs], axis=0),
-        tf.concat([variation.corrected(strengths[some], moved[some]) for some in pairs], axis=0),
+        tf.concat([variation.inherit_scale(strengths[some], seeds[some]) for some in pairs], axis=0),
+        tf.concat([variation.correct_scale(strengths[some], moved[some]) for some in pairs], axis=0),
     ]
     for one, other in zip(together, alone, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -48,13 +48,13 @@ def test_a_correction_leads_to_the_wanted_divergence_where_that_grows_with_the_s
     adaptation = Adaptation("divergence", rate=0.3, target=0.02)
     strength = tf.constant([1.0])
     for _ in range(60):
-        strength = adaptation.corrected(strength, gain * strength**2)
+        strength = adaptation.correct(strength, gain * strength**2)
     assert float(gain * strength[0] ** 2) == pytest.approx(0.02, rel=1e-3)
 
 
 @pytest.mark.parametrize("divergence", [0.0, float("nan"), float("inf")])
 def test_what_tells_little_corrects_by_little(divergence: float) -> None:
-    corrected = Adaptation("divergence", rate=0.2, target=0.01).corrected(tf.constant([1.0]), tf.constant([divergence]))
+    corrected = Adaptation("divergence", rate=0.2, target=0.01).correct(tf.constant([1.0]), tf.constant([divergence]))
     assert np.exp(-1.0) - 1e-6 <= float(corrected[0]) <= np.exp(1.0) + 1e-6
     assert (float(corrected[0]) > 1) == (divergence == 0.0)
 

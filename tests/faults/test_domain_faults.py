@@ -13,7 +13,7 @@ from tests.faults.domain_faults import BROKEN, FATAL, RAISING, failing_once, fat
 from tests.faults.lab import Bench, FinalState, Lab, assert_nothing_lost, with_fragile
 from tests.faults.process_faults import environment
 from tfsm.errors import TfsmError
-from tfsm.evolution.evaluation import Trial
+from tfsm.evolution.evaluation import Evaluator
 from tfsm.models.network import Network
 
 
@@ -52,7 +52,7 @@ def test_a_domain_that_exits_at_once_is_an_error_and_no_end(tmp_path: Path) -> N
     flag.write_text(json.dumps({"kind": "exit", "at": fragile.calls[0] + 1}))
     domain = fragile()
     with environment(FRAGILE=str(flag)), pytest.raises(TfsmError, match=r"Fragile.evaluate called sys.exit\(0\)"):
-        Trial(domain, Network(domain.network()))
+        _ = Evaluator(domain, Network(domain.network()), jit=False).template
 
 
 @pytest.fixture

@@ -9,9 +9,11 @@ from typing import Any
 from tests.helpers.domains import Target
 from tfsm.evolution.compile_plan import make_plan
 from tfsm.evolution.engine import Engine
+from tfsm.evolution.evaluation import Evaluator
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.evolution.observers import Interval, RunResult
+from tfsm.evolution.variation import Variation
 from tfsm.interfaces import Observer
 from tfsm.models.network import Network
 from tfsm_plugins.mutations.gaussian import Control
@@ -68,19 +70,17 @@ def make_engine(
     """Return an engine for a small domain."""
     domain = domain or Target()
     network = Network(domain.network())
-    return Engine(
-        network,
-        domain,
+    chosen = replace(make_plan(network, runs=runs, population=population, **plan), one_by_one=one_by_one)
+    variation = Variation(
+        Evaluator(domain, network, jit=chosen.jit),
         mutation or Control(),
-        selection or Tournament(size=3),
         intensity=intensity,
-        population=population,
-        initial=Initializer("normal", 1.0),
+        initializer=Initializer("normal", 1.0),
         seed=seed,
-        plan=replace(make_plan(network, runs=runs, population=population, **plan), one_by_one=one_by_one),
+        plan=chosen,
         adaptation=adaptation,
-        stop_when_solved=stop_when_solved,
     )
+    return Engine(variation, selection or Tournament(size=3), population=population, stop_when_solved=stop_when_solved)
 
 
 def evolve(

@@ -11,6 +11,7 @@ from tests.helpers.engines import Recorder
 from tfsm.evolution.async_loop import AsyncLoop
 from tfsm.evolution.async_worker import ChildRequest, ChildResult, ChildWorker
 from tfsm.evolution.engine import Engine
+from tfsm.evolution.evaluation import Evaluator
 from tfsm.evolution.event_log import Event
 from tfsm.evolution.variation import Variation
 
@@ -20,11 +21,10 @@ def nursery_of(engine: Engine) -> ChildWorker:
     own = engine.variation
     return ChildWorker(
         Variation(
-            own.network,
-            own.domain,
+            Evaluator(own.domain, own.network, jit=own.plan.jit),
             own.mutation,
             intensity=float(own.intensity.numpy()),
-            initial=own._initial,
+            initializer=own._initializer,
             seed=int(own._root.numpy()[0]),
             plan=replace(own.plan, runs=1),
             adaptation=own.adaptation,

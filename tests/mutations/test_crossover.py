@@ -10,7 +10,7 @@ import tfsm
 from tests.helpers.engines import evolve, make_engine
 from tests.mutations.cases import case, operator
 from tfsm.errors import TfsmError
-from tfsm.evolution.variation import Mates, mutate_batch
+from tfsm.evolution.variation import mutate_batch
 from tfsm.kernels.random import root_seed
 
 OF = case("dense")
@@ -26,7 +26,7 @@ def crossed(wanted: float, seed: int = 1, mate: np.ndarray = MATE, **options: fl
         seen[0],
         tf.constant(wanted, tf.float64),
         root_seed(seed)[None],
-        Mates(tf.constant(mate[None]), seen[1]),
+        (tf.constant(mate[None]), seen[1]),
     )
 
 
@@ -76,9 +76,9 @@ def test_where_there_is_no_mate_it_is_said() -> None:
     import keras
 
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    with pytest.raises(TfsmError, match="recombines two parents, and here is only one"):
+    with pytest.raises(TfsmError, match="recombines two parents, but only one is given"):
         tfsm.mutate(model, np.ones((3, 2)), "safe-crossover")
-    with pytest.raises(TfsmError, match="there is a population of one: choose another selection scheme"):
+    with pytest.raises(TfsmError, match="the population is one: choose another selection scheme"):
         make_engine(mutation=operator("safe-crossover"), selection=None, population=1)
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfsm.evolution.checkpoint import AsyncRunState, Checkpoint, LazyTable
+from tfsm.evolution.checkpoint import AsyncRunState, Checkpoint
 from tfsm.evolution.checkpoint_schedule import CheckpointInterval
 from tfsm.evolution.observers import RunResult
+from tfsm.evolution.state import LazyTable
 from tfsm.runs import checkpoints as module
 from tfsm.runs.checkpoints import CheckpointFiles
 
@@ -52,9 +53,9 @@ def standing(found: list[Checkpoint]) -> dict[int, int]:
 def test_two_are_kept_and_one_at_the_end(tmp_path: Path) -> None:
     own = files(tmp_path)
     for spent in (10, 20, 30):
-        own.keep(saved(0, 2, spent))
+        own.save(saved(0, 2, spent))
     assert names(tmp_path) == ["run-000-001-at-000000020.checkpoint", "run-000-001-at-000000030.checkpoint"]
-    own.keep(saved(0, 2, 40), last=True)
+    own.save(saved(0, 2, 40), last=True)
     assert names(tmp_path) == ["run-000-001-at-000000040.checkpoint"]
     assert standing(files(tmp_path).find(range(2))) == {0: 40, 1: 40}
 
@@ -62,12 +63,12 @@ def test_two_are_kept_and_one_at_the_end(tmp_path: Path) -> None:
 def test_the_newest_of_each_run_is_found_however_they_were_grouped(tmp_path: Path) -> None:
     own = files(tmp_path)
     for group in (saved(0, 4, 30), saved(0, 2, 50), saved(3, 1, 40), saved(5, 1, 60)):
-        own.keep(group)
+        own.save(group)
     assert standing(files(tmp_path).find(range(5))) == {0: 50, 1: 50, 2: 30, 3: 40}
 
 
 def test_runs_that_have_ended_are_found_as_well(tmp_path: Path) -> None:
-    files(tmp_path).keep(saved(0, 3, 30, ended=(1,)))
+    files(tmp_path).save(saved(0, 3, 30, ended=(1,)))
     (group, *others) = files(tmp_path).find(range(3))
     assert not others
     assert group.active_runs == [0, 2]
@@ -86,8 +87,8 @@ def test_a_damaged_one_is_told_of_passed_over_and_never_deleted(
     tmp_path: Path, change: Callable[[Path], object], words: str
 ) -> None:
     own = files(tmp_path)
-    own.keep(saved(0, 2, 10))
-    own.keep(saved(0, 2, 20))
+    own.save(saved(0, 2, 10))
+    own.save(saved(0, 2, 20))
     newest = tmp_path / "checkpoints" / names(tmp_path)[-1]
     change(newest)
     damaged, told = newest.read_bytes(), []
@@ -97,15 +98,15 @@ def test_a_damaged_one_is_told_of_passed_over_and_never_deleted(
     assert words in line
     assert newest.name in line
     for spent in (20, 30, 40):
-        again.keep(saved(0, 2, spent))
-    again.keep(saved(0, 2, 50), last=True)
+        again.save(saved(0, 2, spent))
+    again.save(saved(0, 2, 50), last=True)
     assert newest.with_name(f"{newest.name}.damaged-1").read_bytes() == damaged
     assert names(tmp_path) == ["run-000-001-at-000000020.checkpoint.damaged-1", "run-000-001-at-000000050.checkpoint"]
 
 
 def test_one_of_another_experiment_or_renamed_is_not_used(tmp_path: Path) -> None:
-    files(tmp_path, about={**ABOUT, "experiment": "another"}).keep(saved(0, 2, 30))
-    files(tmp_path).keep(saved(2, 2, 20))
+    files(tmp_path, about={**ABOUT, "experiment": "another"}).save(saved(0, 2, 30))
+    files(tmp_path).save(saved(2, 2, 20))
     file = tmp_path / "checkpoints" / "run-002-003-at-000000020.checkpoint"
     file.rename(file.with_name("run-000-003-at-000000040.checkpoint"))
     told: list[str] = []
@@ -115,7 +116,7 @@ def test_one_of_another_experiment_or_renamed_is_not_used(tmp_path: Path) -> Non
 
 
 def test_other_versions_are_told_of_and_used(tmp_path: Path) -> None:
-    files(tmp_path, about={**ABOUT, "versions": {"tfsm": "1", "numpy": "1"}}).keep(saved(0, 1, 10))
+    files(tmp_path, about={**ABOUT, "versions": {"tfsm": "1", "numpy": "1"}}).save(saved(0, 1, 10))
     told: list[str] = []
     assert standing(files(tmp_path, told).find(range(1))) == {0: 10}
     assert "numpy 1 then, 2 now" in told[0]
@@ -126,40 +127,40 @@ def test_one_that_cannot_be_written_costs_nothing_and_is_told_of_once(
 ) -> None:
     told: list[str] = []
     own = files(tmp_path, told)
-    own.keep(saved(0, 1, 10))
+    own.save(saved(0, 1, 10))
 
     def fail(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "write_saved", fail)
-        own.keep(saved(0, 1, 20))
-        own.keep(saved(0, 1, 30))
+        own.save(saved(0, 1, 20))
+        own.save(saved(0, 1, 30))
     assert len(told) == 1
     assert "no checkpoint can be written (No space left on device); the run goes on" in told[0]
     assert standing(files(tmp_path).find(range(1))) == {0: 10}
-    own.keep(saved(0, 1, 40))
+    own.save(saved(0, 1, 40))
     assert standing(files(tmp_path).find(range(1))) == {0: 40}
 
 
 def test_what_was_told_is_on_the_disk_before_the_checkpoint_that_follows_it(tmp_path: Path) -> None:
     before: list[list[str]] = []
     own = files(tmp_path, sync=lambda: before.append(names(tmp_path)))
-    own.keep(saved(0, 1, 10))
-    own.keep(saved(0, 1, 20))
+    own.save(saved(0, 1, 10))
+    own.save(saved(0, 1, 20))
     assert before == [[], ["run-000-000-at-000000010.checkpoint"]]
 
     def fail() -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    files(tmp_path, sync=fail).keep(saved(0, 1, 30))
+    files(tmp_path, sync=fail).save(saved(0, 1, 30))
     assert standing(files(tmp_path).find(range(1))) == {0: 20}
 
 
 def test_a_run_whose_log_is_not_whole_goes_on_from_where_it_is(tmp_path: Path) -> None:
     own = files(tmp_path)
-    own.keep(saved(0, 3, 20))
-    own.keep(saved(0, 3, 30, ended=(2,)))
+    own.save(saved(0, 3, 20))
+    own.save(saved(0, 3, 30, ended=(2,)))
     told: list[str] = []
     asked: list[tuple[int, int, bool]] = []
 
@@ -175,7 +176,7 @@ def test_a_run_whose_log_is_not_whole_goes_on_from_where_it_is(tmp_path: Path) -
 
 
 def test_a_draft_of_somebody_who_was_killed_is_removed_and_nothing_else(tmp_path: Path) -> None:
-    files(tmp_path).keep(saved(0, 1, 10))
+    files(tmp_path).save(saved(0, 1, 10))
     for name in (".run-000-000-at-000000013.checkpoint.part.checkpoint", ".mine", "notes.txt"):
         (tmp_path / "checkpoints" / name).touch()
     files(tmp_path)
@@ -183,15 +184,15 @@ def test_a_draft_of_somebody_who_was_killed_is_removed_and_nothing_else(tmp_path
 
 
 def test_never_writes_nothing(tmp_path: Path) -> None:
-    CheckpointFiles(tmp_path, ABOUT, CheckpointInterval()).keep(saved(0, 1, 10), last=True)
+    CheckpointFiles(tmp_path, ABOUT, CheckpointInterval()).save(saved(0, 1, 10), last=True)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_one_that_takes_the_place_of_all_others_is_the_only_one_whatever_their_numbers(tmp_path: Path) -> None:
-    files(tmp_path).keep(saved(7, 1, 90))
+    files(tmp_path).save(saved(7, 1, 90))
     own = files(tmp_path)
-    own.keep(saved(0, 2, 30))
-    own.keep(saved(0, 3, 0), instead=True)
+    own.save(saved(0, 2, 30))
+    own.save(saved(0, 3, 0), instead=True)
     assert names(tmp_path) == ["run-000-002-at-000000000.checkpoint", "run-007-007-at-000000090.checkpoint"]
     assert standing(files(tmp_path).find(range(3))) == {0: 0, 1: 0, 2: 0}
 
@@ -199,21 +200,21 @@ def test_one_that_takes_the_place_of_all_others_is_the_only_one_whatever_their_n
 def test_new_ones_of_a_run_that_is_evolved_again_are_kept_and_the_useless_go(tmp_path: Path) -> None:
     own = files(tmp_path)
     for spent in (80, 90):
-        own.keep(saved(0, 1, spent))
+        own.save(saved(0, 1, spent))
     told: list[str] = []
     again = files(tmp_path, told, is_whole=lambda run, evaluations, ended: False)
     assert again.find(range(1)) == []
     assert again.present
     assert len(told) == 2
     for spent in (10, 20, 30):
-        again.keep(saved(0, 1, spent))
+        again.save(saved(0, 1, spent))
     assert names(tmp_path) == ["run-000-000-at-000000020.checkpoint", "run-000-000-at-000000030.checkpoint"]
 
 
 def test_out_of_step_each_run_is_asked_for_by_its_own_number(tmp_path: Path) -> None:
     numbers = np.array([7, 30], np.int32)
     table = {"evaluations": LazyTable(numbers.dtype, numbers.shape, lambda place: numbers[place])}
-    files(tmp_path).keep(Checkpoint(0, 2, 30, (), {}, table, {0: AsyncRunState(), 1: AsyncRunState()}, events=99))
+    files(tmp_path).save(Checkpoint(0, 2, 30, (), {}, table, {0: AsyncRunState(), 1: AsyncRunState()}, events=99))
     assert names(tmp_path) == ["run-000-001-at-000000099.checkpoint"]
     asked: list[tuple[int, int, bool]] = []
     files(tmp_path, is_whole=lambda *about: asked.append(about) or True).find(range(2))

@@ -173,7 +173,7 @@ class MutantEvaluator:
     def __init__(self, domain: Domain, network: Network, *, jit: bool) -> None:
         self._domain, self.network = domain, network
         self._evaluate = Evaluator(domain, network, jit=jit)
-        self._evaluate.template(tf.constant(network.genome[None], network.dtype), tf.zeros([1, 2], tf.int32))
+        _ = self._evaluate.template  # before the first call
         # By the identity of the operator, which is kept alive so that no other operator can get its identity.
         self._compiled: dict[tuple[int, int], tuple[Mutation, Callable[..., Tensor]]] = {}
 

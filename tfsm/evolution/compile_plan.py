@@ -1,4 +1,4 @@
-"""XLA or graph, width, memory; traced functions."""
+"""Decides how to run: XLA or a plain graph, how many runs share a batch, and how much memory they take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REUSE_SHARE = 0.125
 
 @dataclass(frozen=True)
 class Plan:
-    """How to run: with XLA or as a plain graph, how many runs at once, and why."""
+    """How to run: with XLA or as a plain graph, how many runs at once, and why; written to `run.json`."""
 
     jit: bool
     runs: int
@@ -27,25 +27,25 @@ class Plan:
     """The narrowest batch; fewer runs than that are filled up with idle lanes."""
     why: str
     bytes_each: int
-    """What one run takes: genomes, experience, and sensitivities where they are kept."""
+    """Memory of one run: genomes, experience, and sensitivities where they are kept."""
     reuse: bool = False
     """Whether there is room to keep sensitivities for a parent's next child."""
     one_by_one: bool = False
-    """Whether operators get one run's parent at a time instead of all runs' together."""
+    """Whether operators get the parent of one run at a time instead of those of all runs."""
     note: str = ""
-    """What the user should know, such as that fewer runs share a batch than he asked for."""
+    """A note for the user, such as that fewer runs share a batch than were asked for."""
 
     @property
     def width(self) -> int:
-        """Lanes of a batch."""
+        """Number of lanes of a batch."""
         return max(self.least_width, self.runs)
 
     def widths(self) -> tuple[int, ...]:
-        """Return the numbers of lanes that a batch may have: all, then half of it, and so on."""
-        found = [self.width]
-        while found[-1] > self.least_width:
-            found.append(max(self.least_width, -(-found[-1] // 2)))
-        return tuple(found)
+        """Return the widths that a batch may have: all lanes, then half of them, and so on."""
+        widths = [self.width]
+        while widths[-1] > self.least_width:
+            widths.append(max(self.least_width, -(-widths[-1] // 2)))
+        return tuple(widths)
 
 
 def make_plan(
@@ -63,27 +63,27 @@ def make_plan(
 
     Args:
         network: the network.
-        runs: how many runs are wanted.
+        runs: number of runs.
         population: N.
-        experience_bytes: what one individual's experience takes.
-        compile: "xla" or "graph" to insist on one.
-        memory: GiB that the populations may take.
-        width: runs in lock step, if the user insists.
-        reuse: whether sensitivities may be kept; they take as much memory as the genomes do.
+        experience_bytes: memory of one individual's experience.
+        compile: "xla" or "graph"; "auto" decides by the network.
+        memory: maximum GiB of the populations.
+        width: runs in lock step; None: as many as fit the memory.
+        reuse: whether sensitivities may be kept, which takes as much memory as the genomes.
     """
-    jit, why = _jit(network, compile)
+    jit, why = choose_compiler(network, compile)
     genomes = population * network.size * network.dtype.size
-    a_run = genomes + population * experience_bytes
-    # Decided for one run whatever their number, because it may change the last digits of a number.
-    room = reuse and a_run + genomes <= _REUSE_SHARE * memory * _GIB
-    a_run += genomes if room else 0
-    wanted = min(runs, width or runs)
-    chosen = min(wanted, max(1, int(memory * _GIB // a_run)))
+    per_run = genomes + population * experience_bytes
+    # Decided by one run, whatever their number: it may change the last digits of results.
+    room = reuse and per_run + genomes <= _REUSE_SHARE * memory * _GIB
+    per_run += genomes if room else 0
+    requested = min(runs, width or runs)
+    chosen = min(requested, max(1, int(memory * _GIB // per_run)))
     note = ""
-    if chosen < wanted:
-        note = f"{chosen} of {runs} runs at a time, since one takes {_size(a_run)}"
-    if a_run > memory * _GIB:
-        note = f"one run takes {_size(a_run)}"
+    if chosen < requested:
+        note = f"{chosen} of {runs} runs at a time, since one takes {_size(per_run)}"
+    if per_run > memory * _GIB:
+        note = f"one run takes {_size(per_run)}"
     if note:
         note += f" and engine.memory is {memory:g} GiB"
     return Plan(
@@ -92,7 +92,7 @@ def make_plan(
         # XLA drops a batch axis of one and then sums in another order; two lanes keep a lone run the same run.
         least_width=2 if jit else 1,
         why=why,
-        bytes_each=a_run,
+        bytes_each=per_run,
         reuse=room,
         # A pass through convolutions is long enough for a call of its own, and its memory is what limits a batch.
         one_by_one=not jit and network.program.convolutional,
@@ -104,7 +104,8 @@ def _size(count: int) -> str:
     return f"{count / _GIB:.2f} GiB" if count > 0.1 * _GIB else f"{count / 2**20:.1f} MiB"
 
 
-def _jit(network: Network, compile: Compile) -> tuple[bool, str]:
+def choose_compiler(network: Network, compile: Compile = "auto") -> tuple[bool, str]:
+    """Return whether to compile with XLA, and why."""
     if compile != "auto":
         return compile == "xla", f"compile = {compile!r}"
     mapped = [plan for plan in network.program.layers if plan.mode == "mapped"]
@@ -120,8 +121,8 @@ def _jit(network: Network, compile: Compile) -> tuple[bool, str]:
 class TracedFunction:
     """Like `tf.function`, for a function of tensors whose shapes seldom change.
 
-    Every engine has functions of its own, so that TensorFlow, which counts by the line of code, would warn of retracing
-    where there is none.
+    Every engine has its own functions. TensorFlow, which counts traces per line of code, would warn of retracing where
+    there is none.
 
     Args:
         function: a function of tensors.
@@ -133,11 +134,11 @@ class TracedFunction:
 
     @property
     def traces(self) -> int:
-        """How often the function was traced."""
+        """Number of traces."""
         return int(self._function.experimental_get_tracing_count())
 
     def __call__(self, *tensors: Tensor) -> Any:
-        """Call it, tracing first where these shapes are new."""
+        """Call the function; it is traced first where these shapes are new."""
         key = tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors)
         if key not in self._concrete:
             specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in tensors]

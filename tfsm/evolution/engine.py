@@ -1,39 +1,28 @@
-"""The compiled step: select, mutate, evaluate, admit, record."""
+"""The core of evolution: `ask` which parents have the next children, and `tell` what became of these.
+
+The lock-step loop calls `step`, one compiled function that asks, mutates, evaluates and tells for all runs at once.
+The asynchronous loop calls `ask` and `tell` one after the other; workers mutate and evaluate in between.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.compile_plan import Plan, TracedFunction
-from tfsm.evolution.divergence_probe import DivergenceProbe
+from tfsm.evolution.compile_plan import TracedFunction
+from tfsm.evolution.divergence_probe import MAX_PROBES, DivergenceProbe
 from tfsm.evolution.evaluation import FailurePolicy
-from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.selection import Selector
-from tfsm.evolution.state import TALLIES, State
-from tfsm.evolution.variation import (
-    Adaptation,
-    Brood,
-    Couple,
-    Drawn,
-    Match,
-    Offspring,
-    Reuse,
-    Variation,
-    can_reuse,
-    recombines,
-)
+from tfsm.evolution.state import TALLIES, State, after_evaluation
+from tfsm.evolution.variation import Offspring, Parents, SensitivityCache, Variation, can_reuse
 from tfsm.interfaces import (
-    Admission,
     Candidate,
     Child,
-    Domain,
     Evaluation,
-    Mutation,
     Population,
     Selection,
     StatefulSelection,
@@ -41,279 +30,82 @@ from tfsm.interfaces import (
     Tensor,
 )
 from tfsm.kernels.random import fold_in
-from tfsm.models.network import Network
 
 
-def tally(
-    state: State, lanes: Tensor, live: Tensor, fitness: Tensor, parents: Tensor, diagnostics: Mapping[str, Tensor]
-) -> None:
-    """Count children for the log.
+class Mating(NamedTuple):
+    """What is selected and drawn for `W` children: slots in their populations, and seeds."""
 
-    Args:
-        state: where.
-        lanes: of the runs, `[W]`.
-        live: which of them count, `[W]`.
-        fitness: the children's, `[W]`.
-        parents: their parents', `[W]`.
-        diagnostics: what else is counted, `[W]` each.
-    """
-    marks = {
-        "children": tf.ones_like(live),
-        "better": fitness > parents,
-        "neutral": tf.equal(fitness, parents),
-        "broken": fitness <= state.baseline.sparse_read(lanes),
-        **diagnostics,
-    }
-    with after(fitness):
-        for name, mark in marks.items():
-            counted = tf.where(live, tf.cast(mark, tf.float32), 0.0)
-            state.tallies[name].scatter_nd_add(lanes[:, None], counted)
-
-
-def record(
-    state: State,
-    lanes: Tensor,
-    live: Tensor,
-    admission: Admission,
-    genomes: Tensor,
-    found: Evaluation,
-    intensity_scale: Tensor | None = None,
-) -> None:
-    """Let individuals in, and note who is best, who solved the task, and that there was one evaluation more.
-
-    Args:
-        state: where.
-        lanes: of the runs, `[W]`.
-        live: which of them count, `[W]`.
-        admission: who enters, and where.
-        genomes: the individuals, `[W, P]`.
-        found: what was found of them.
-        intensity_scale: how many times the intensity they were made with, `[W]`; 1 if None.
-    """
-    with after(found.fitness):
-        _record(state, lanes, live, admission, genomes, found, intensity_scale)
-
-
-def _record(
-    state: State,
-    lanes: Tensor,
-    live: Tensor,
-    admission: Admission,
-    genomes: Tensor,
-    found: Evaluation,
-    intensity_scale: Tensor | None,
-) -> None:
-    entering = _only(live & admission.accepted)
-    places = entering(lanes), entering(admission.slot)
-    state.replace(*places, entering(genomes), tf.nest.map_structure(entering, found))
-    if intensity_scale is not None:
-        state.intensity_scale.scatter_nd_update(tf.stack(places, axis=-1), entering(intensity_scale))
-    living = _only(live)
-    tf.nest.map_structure(
-        lambda v, new: v.scatter_nd_update(living(lanes)[:, None], living(new)), state.memory, admission.state
-    )
-    finite = tf.math.is_finite(found.fitness)
-    solves = live & found.solved & finite
-    before = state.solved.sparse_read(lanes)
-    best = state.best_fitness.sparse_read(lanes)
-    better = live & finite & (found.fitness > best)
-    # Whoever first solves is the champion, whatever its fitness, until a better one does.
-    leading = _only((solves & ~before) | (better & (solves | ~before)))
-    state.champion.scatter_nd_update(leading(lanes)[:, None], leading(genomes))
-    state.champion_fitness.scatter_nd_update(leading(lanes)[:, None], leading(found.fitness))
-    improving = _only(better)
-    state.best_fitness.scatter_nd_update(improving(lanes)[:, None], improving(found.fitness))
-    solving = _only(solves & ~before)(lanes)
-    state.solved.scatter_nd_update(solving[:, None], tf.ones_like(solving, tf.bool))
-    state.evaluations.scatter_nd_add(lanes[:, None], tf.cast(live, tf.int32))
-    state.solved_at.scatter_nd_update(solving[:, None], state.evaluations.sparse_read(solving))
-
-
-def after(fitness: Tensor) -> AbstractContextManager[None]:
-    """Do what follows only if there was an evaluation: where it fails, nothing may look as if there had been one."""
-    return tf.control_dependencies([fitness])
-
-
-def _only(mask: Tensor) -> Callable[[Tensor], Tensor]:
-    where = tf.where(mask)[:, 0]
-    return lambda x: tf.gather(x, where)
-
-
-class Settler:
-    """Lets individuals into the populations or not, and writes down what there is to know of them.
-
-    Args:
-        state: the populations.
-        selector: who lets them in.
-        variation: who made them.
-    """
-
-    def __init__(self, state: State, selector: Selector, variation: Variation) -> None:
-        self._state, self._variation = state, variation
-        # What a scheme that surveys does are many tiny operations; the others compare two numbers.
-        self._admit, self._welcome = (
-            tf.function(function, jit_compile=True) if selector.is_stateful else function
-            for function in (selector.admit, selector.begin)
-        )
-
-    def first(
-        self,
-        lanes: Tensor,
-        live: Tensor,
-        number: Tensor,
-        view: Population,
-        seed: Tensor,
-        genomes: Tensor,
-        found: Evaluation,
-    ) -> None:
-        """Settle first individuals.
-
-        Args:
-            lanes: of the runs, `[W]`, each there once.
-            live: which of them count, `[W]`.
-            number: the individuals', `[W]`.
-            view: the populations.
-            seed: those by which they were evaluated, `[W, 2]`.
-            genomes: `[W, P]`.
-            found: what was found of them.
-        """
-        found = found._replace(fitness=_worst_if_broken(found.fitness))
-        admission = self._welcome(view, _newcomer(found, number % self._state.population), seed)
-        record(self._state, lanes, live, admission, genomes, found)
-
-    def children(
-        self, lanes: Tensor, live: Tensor, view: Population, drawn: Drawn, children: Offspring, found: Evaluation
-    ) -> None:
-        """Settle children.
-
-        Args:
-            lanes: of the runs, `[W]`, each there once.
-            live: which of them count, `[W]`.
-            view: the populations.
-            drawn: whose places they may take.
-            children: the children.
-            found: what was found of them.
-        """
-        found = found._replace(fitness=_worst_if_broken(found.fitness))
-        admission = self._admit(view, _newcomer(found, drawn.replaced), drawn.evaluate_seed)
-        marks = dict(children.diagnostics)
-        if self._variation.adaptation.on:
-            marks["intensity"] = tf.cast(self._variation.intensity, tf.float32) * children.intensity_scale
-        tally(self._state, lanes, live, found.fitness, children.parent_fitness, marks)
-        if self._variation.adaptation.mode == "divergence":
-            with after(found.fitness):
-                self._correct(lanes, live & ~(children.moved < 0), children)
-        record(self._state, lanes, live, admission, children.genomes, found, children.intensity_scale)
-
-    def _correct(self, lanes: Tensor, live: Tensor, children: Offspring) -> None:
-        """Bring the next children nearer to the wanted divergence."""
-        corrected = self._variation.corrected(children.intensity_scale, children.moved)
-        where = tf.where(live)[:, 0]
-        self._state.run_intensity_scale.scatter_nd_update(tf.gather(lanes, where)[:, None], tf.gather(corrected, where))
-
-
-def _worst_if_broken(fitness: Tensor) -> Tensor:
-    return tf.where(tf.math.is_finite(fitness), fitness, float("-inf"))
-
-
-def _newcomer(found: Evaluation, slots: Tensor) -> Candidate:
-    cases = found.cases
-    if isinstance(cases, tuple):
-        cases = tf.zeros([*found.fitness.shape, 0])
-    return Candidate(found.fitness, found.behavior, cases, slots)
+    parent: Tensor
+    """`[W]`"""
+    mate: Tensor
+    """`[W]`: the second parent, for operators that recombine; else the same as the first."""
+    replaced: Tensor
+    """`[W]`: the slot for the child."""
+    mutate_seed: Tensor
+    """`[W, 2]`"""
+    evaluate_seed: Tensor
+    """`[W, 2]`"""
 
 
 class Engine:
-    """Evolves a group of runs in lock step.
+    """Populations of a group of runs, and the compiled functions that advance them.
 
     A run's randomness is keyed by (seed, run, evaluation) alone, so that it does not matter how many runs share the
-    batch. A lane is a place in the batch, and holds the number of a run counted from `first_run`; lanes from `real` on
-    are idle, and whatever they compute is not kept.
+    batch. A lane is the place of a run in the state; lane 0 holds the run `first_run`. A batch is a vector of lanes
+    `[W]`, of which those that are not `live` are idle: what they compute is not kept.
 
     Args:
-        network: the network.
-        domain: what evaluates it.
-        mutation: the operator.
+        variation: makes and evaluates individuals.
         selection: the selection scheme.
-        intensity: the operator's intensity.
         population: N.
-        initial: how the first N genomes are drawn.
-        seed: the experiment's seed.
-        plan: how to compile.
-        adaptation: how the intensity adapts.
         stop_when_solved: whether a run ends with its first solution.
-        failure_policy: what to do where a domain that is plain Python fails.
     """
 
     def __init__(
         self,
-        network: Network,
-        domain: Domain,
-        mutation: Mutation,
+        variation: Variation,
         selection: Selection | StatefulSelection,
         *,
-        intensity: float,
         population: int,
-        initial: Initializer,
-        seed: int,
-        plan: Plan,
-        adaptation: Adaptation | None = None,
         stop_when_solved: bool = True,
-        failure_policy: FailurePolicy | None = None,
     ) -> None:
-        if recombines(mutation) and population < 2:
+        if variation.recombines and population < 2:
             raise TfsmError(
-                f"the operator {type(mutation).__name__} recombines two parents, and there is a population of one: "
+                f"the operator {type(variation.mutation).__name__} recombines two parents, but the population is one: "
                 "choose another selection scheme, such as tournament"
             )
-        self.variation = Variation(
-            network,
-            domain,
-            mutation,
-            intensity=intensity,
-            initial=initial,
-            seed=seed,
-            plan=plan,
-            adaptation=adaptation,
-            failure_policy=failure_policy,
-        )
-        self.network, self.plan, self.stop_when_solved = network, plan, stop_when_solved
-        self._first_run = tf.Variable(0, trainable=False)
-        # Whatever the plan: a few hundred tiny operations that would each cost more than they do.
-        self._draw = tf.function(self._drawn, jit_compile=True)
-        self._reuse: Reuse | None = None
-        self.selector = Selector(selection, domain, self.variation.template, population)
+        self.variation, self.plan, self.stop_when_solved = variation, variation.plan, stop_when_solved
+        self.network, self.domain = variation.network, variation.domain
+        self.selector = Selector(selection, self.domain, variation.template, population)
+        self._sensitivities: SensitivityCache | None = None
         self.state = self._allocate(population)
-        self._settler = Settler(self.state, self.selector, self.variation)
-        self.begin = TracedFunction(self._repeated(self._begin))
-        self.advance = TracedFunction(self._repeated(self._advance))
-        self.match = TracedFunction(self._matched)
-        self.tell_initial = TracedFunction(self._settled_first)
-        self.tell = TracedFunction(self._settled)
-        probe = DivergenceProbe(
-            network,
-            domain,
-            mutation,
-            self.state,
-            draw=self._drawn_parents,
-            children=self._children,
-            apart=plan.one_by_one,
+        self._first_run = tf.Variable(0, trainable=False)
+        self._divergence_probe = DivergenceProbe(variation)
+        # XLA whatever the plan: a few hundred tiny operations that would each cost more to dispatch than to run.
+        self._ask = tf.function(self._select_and_draw, jit_compile=True)
+        # A stateful scheme is many tiny operations; the others compare two numbers.
+        self._admit, self._admit_initial = (
+            tf.function(function, jit_compile=True) if self.selector.is_stateful else function
+            for function in (self.selector.admit, self.selector.admit_initial)
         )
-        self.probe = TracedFunction(probe.run)
+        self.initialize = TracedFunction(_repeat(self._initialize))
+        """Draw and evaluate the next initial individuals, and tell: (steps, lanes `[W]`, active lanes, budget)."""
+        self.step = TracedFunction(_repeat(self._step))
+        """Ask, mutate, evaluate and tell: (steps, lanes `[W]`, active lanes, budget)."""
+        self.ask = TracedFunction(self._ask_parents)
+        self.tell_initial = TracedFunction(self._tell_initial_batch)
+        self.tell = TracedFunction(self._tell_batch)
+        self.probe = TracedFunction(self._probe)
 
     @property
-    def reuses(self) -> bool:
+    def reuses_sensitivities(self) -> bool:
         """Whether sensitivities are kept for a parent's next child."""
-        return self._reuse is not None
+        return self._sensitivities is not None
 
     @property
     def diagnostics(self) -> list[str]:
-        """The names of what the operator reports, in order."""
+        """Names of the operator's diagnostics, in order."""
         return [name for name in self.state.tallies if name not in (*TALLIES, "intensity")]
-
-    @property
-    def _corrects(self) -> bool:
-        return self.variation.adaptation.mode == "divergence"
 
     @property
     def uses_per_example_gradients(self) -> bool:
@@ -321,158 +113,137 @@ class Engine:
         return bool(getattr(self.variation.mutation, "uses_per_example_gradients", False))
 
     @property
-    def domain(self) -> Domain:
-        """What evaluates."""
-        return self.variation.domain
-
-    @property
     def compiled_domain(self) -> bool:
         """Whether the domain is compiled with the loop."""
-        return self.variation.evaluate.compiled
+        return self.variation.evaluate.is_compiled
 
     @property
     def failure_policy(self) -> FailurePolicy:
-        """What is done where the domain fails, and what was."""
+        """What happens when the domain fails, and what did."""
         return self.variation.evaluate.failure_policy
 
     def set_intensity(self, intensity: float) -> None:
-        """Use another intensity from now on; nothing is compiled again."""
+        """Change the intensity; nothing is compiled again."""
         self.variation.intensity.assign(intensity)
 
     def reset(self, first_run: int) -> None:
-        """Make ready for the runs from `first_run` on."""
+        """Clear the state for the runs from `first_run` on."""
         self._first_run.assign(first_run)
         self.failure_policy.failed = False
         self.state.clear()
 
     def start(self, lanes: Sequence[int]) -> None:
-        """Make lanes ready for children, all of their first individuals being there; an error if all are broken."""
-        some = list(lanes)
-        healthy = np.isfinite(self.state.fitness.sparse_read(some).numpy()).any(axis=1)
-        solved = self.state.solved.sparse_read(some).numpy()
-        for lane, fit in zip(some, healthy | solved, strict=True):
-            if not fit:
+        """Prepare lanes with complete initial populations for children; raise an error if all of one are broken."""
+        lanes = list(lanes)
+        healthy = np.isfinite(self.state.fitness.sparse_read(lanes).numpy()).any(axis=1)
+        solved = self.state.solved.sparse_read(lanes).numpy()
+        for lane, usable in zip(lanes, healthy | solved, strict=True):
+            if not usable:
                 run, count = int(self._first_run) + lane, self.selector.initial_population
                 raise TfsmError(
                     f"run {run}: none of the {count} initial networks has a finite fitness; their outputs are NaN or "
                     "infinite"
                 )
-        self.state.set_baseline(some)
+        self.state.set_baseline(lanes)
 
-    def _allocate(self, population: int) -> State:
-        variation, names = self.variation, list[str]()
-        if self.plan.reuse and can_reuse(variation.mutation, variation.network, variation.available()):
-            self._reuse = Reuse(variation.network, variation.domain, variation.mutation, self.plan)
-        else:
-            names = variation.diagnostics()
-        if self.variation.adaptation.on:
-            names = [*names, "intensity"]
-        return State(
-            self.plan.runs,
-            population,
-            variation.network.size,
-            variation.network.dtype,
-            variation.template,
-            names,
-            reuse=self._reuse is not None,
-            behavior=isinstance(variation.domain, SupportsBehaviorMap) or "behavior" in self.selector.needs,
-            cases="cases" in self.selector.needs,
-            memory=self.selector.memory,
-        )
+    # --- All runs in lock step: compiled with the domain, many steps per call
 
-    def _repeated(self, step: Callable[[Tensor, Tensor, Tensor], None]) -> Callable[..., None]:
-        def body(i: Tensor, *arguments: Tensor) -> tuple[Tensor, ...]:
-            step(*arguments)
-            return i + 1, *arguments
-
-        def repeated(steps: Tensor, lanes: Tensor, real: Tensor, budget: Tensor) -> None:
-            tf.while_loop(lambda i, *_: i < steps, body, (tf.constant(0), lanes, real, budget))
-
-        return repeated
-
-    def _begin(self, lanes: Tensor, real: Tensor, budget: Tensor) -> None:
-        """Draw and evaluate the next individuals of the initial populations."""
-        number, live = self._live(lanes, real, budget)
+    def _initialize(self, lanes: Tensor, active: Tensor, budget: Tensor) -> None:
+        number, live = self._next_numbers(lanes, active, budget)
         draw_seed, evaluate_seed = self.variation.initial_seeds(self._first_run + lanes, number)
-        genomes, found = self.variation.first(draw_seed, evaluate_seed, live)
-        self._settler.first(lanes, live, number, self._view(lanes), evaluate_seed, genomes, found)
+        genomes, evaluation = self.variation.make_initial(draw_seed, evaluate_seed, live)
+        self._tell_initial(lanes, live, number, self._view(lanes), evaluate_seed, genomes, evaluation)
 
-    def _settled_first(self, who: Tensor, genomes: Tensor, *found: Tensor) -> None:
-        """Let first individuals `[W, P]`, each in a lane of its own, into their populations."""
-        lanes, number, live = _unpacked(who)
-        _, evaluate_seed = self.variation.initial_seeds(self._first_run + lanes, number)
-        told = tf.nest.pack_sequence_as(self.variation.template, found)
-        self._settler.first(lanes, live, number, self._view(lanes), evaluate_seed, genomes, told)
-
-    def _advance(self, lanes: Tensor, real: Tensor, budget: Tensor) -> None:
-        """Make and evaluate the next children."""
-        done, live = self._live(lanes, real, budget)
+    def _step(self, lanes: Tensor, active: Tensor, budget: Tensor) -> None:
+        number, live = self._next_numbers(lanes, active, budget)
         view = self._view(lanes)
-        drawn = self._draw(view, self._first_run + lanes, done)
-        brood = self._children(lanes, drawn.couple, drawn.mutate_seed)
-        found = self.variation.evaluate(brood.child.genome, drawn.evaluate_seed, live)
+        mating = self._ask(view, self._first_run + lanes, number)
+        parents = self._parents(lanes, mating)
+        child = self._mutate(lanes, mating, parents)
+        evaluation = self.variation.evaluate(child.genome, mating.evaluate_seed, live)
         offspring = Offspring(
-            genomes=brood.child.genome,
-            intensity_scale=brood.intensity_scale,
-            parent_fitness=self._fitness(lanes, drawn.couple.parent),
-            moved=self.variation.moved(brood) if self._corrects else (),
-            diagnostics=brood.child.diagnostics,
+            genomes=child.genome,
+            intensity_scale=parents.intensity_scale,
+            parent_fitness=self._fitness(lanes, mating.parent),
+            divergence=self.variation.divergence(parents, child.genome) if self._adapts_to_divergence else (),
+            diagnostics=child.diagnostics,
         )
-        self._settler.children(lanes, live, view, drawn, offspring, found)
+        self._tell(lanes, live, view, mating, offspring, evaluation)
 
-    def _matched(self, who: Tensor) -> Match:
-        """Say who breeds for these children; the same lane may be there often, and those that count come first."""
-        lanes, number, live = _unpacked(who)
-        drawn = self._draw(self._view(lanes), self._first_run + lanes, number)
-        intensity_scale = self._intensity_scale(lanes, drawn.couple.parent, drawn.mutate_seed)
-        lanes, couple, intensity_scale = tf.nest.map_structure(
-            lambda x: x[live], (lanes, drawn.couple, intensity_scale)
-        )
-        mates = self.state.individuals(lanes, couple.mate) if self.variation.recombines else ()
-        parent_fitness = self._fitness(lanes, couple.parent)
-        return Match(*self.state.individuals(lanes, couple.parent), mates, intensity_scale, parent_fitness)
+    def _next_numbers(self, lanes: Tensor, active: Tensor, budget: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the numbers `[W]` of the next individuals, and which lanes are live, at most the first `active`."""
+        number = self.state.evaluations.sparse_read(lanes)
+        live = number < budget
+        if self.stop_when_solved:
+            live &= ~self.state.solved.sparse_read(lanes)
+        return number, live & (tf.range(tf.shape(lanes)[0]) < active)
 
-    def _settled(self, who: Tensor, told: Tensor, genomes: Tensor, *found: Tensor) -> None:
-        """Let children, each in a lane of its own, into the populations as these are now, or not.
+    # --- Single children: `keys` are lanes, numbers, and which of them are live, `[3, W]`
+
+    def _ask_parents(self, keys: Tensor) -> tuple[Parents, Tensor]:
+        """Return the parents of these children, and the parents' fitness, without the lanes that are not live.
+
+        A lane may occur more than once. All children have parents from the populations as they are now.
+        """
+        lanes, number, live = _unpack_keys(keys)
+        mating = self._ask(self._view(lanes), self._first_run + lanes, number)
+        scale = self._intensity_scale(lanes, mating)
+        lanes, mating, scale = tf.nest.map_structure(lambda x: x[live], (lanes, mating, scale))
+        return self._parents(lanes, mating, scale), self._fitness(lanes, mating.parent)
+
+    def _tell_initial_batch(self, keys: Tensor, genomes: Tensor, *evaluation: Tensor) -> None:
+        """Record initial individuals `[W, P]` of different runs, given the leaves of their evaluation."""
+        lanes, number, live = _unpack_keys(keys)
+        _, evaluate_seed = self.variation.initial_seeds(self._first_run + lanes, number)
+        packed = tf.nest.pack_sequence_as(self.variation.template, evaluation)
+        self._tell_initial(lanes, live, number, self._view(lanes), evaluate_seed, genomes, packed)
+
+    def _tell_batch(self, keys: Tensor, numbers: Tensor, genomes: Tensor, *evaluation: Tensor) -> None:
+        """Record children of different runs; the slot for each is chosen in the populations as they are now.
 
         Args:
-            who: lanes, numbers, and which of them count: `[3, W]`. Few arguments, since each takes its time.
-            told: strength, the parent's fitness, how far they moved the outputs, and diagnostics: `[3 + D, W]`.
+            keys: lanes, numbers, and which of them are live: `[3, W]`. Few arguments, since each takes its time.
+            numbers: intensity scale, parent's fitness, divergence, and diagnostics: `[3 + D, W]`.
             genomes: `[W, P]`.
-            found: the leaves of what was found of them.
+            evaluation: the leaves of their evaluation.
         """
-        lanes, number, live = _unpacked(who)
+        lanes, number, live = _unpack_keys(keys)
         view = self._view(lanes)
-        drawn = self._draw(view, self._first_run + lanes, number)
-        intensity_scale, parent_fitness, moved, *marks = tf.unstack(told)
-        children = Offspring(
-            genomes, intensity_scale, parent_fitness, moved, dict(zip(self.diagnostics, marks, strict=True))
-        )
-        self._settler.children(
-            lanes, live, view, drawn, children, tf.nest.pack_sequence_as(self.variation.template, found)
-        )
+        mating = self._ask(view, self._first_run + lanes, number)
+        scale, parent_fitness, divergence, *values = tf.unstack(numbers)
+        diagnostics = dict(zip(self.diagnostics, values, strict=True))
+        offspring = Offspring(genomes, scale, parent_fitness, divergence, diagnostics)
+        packed = tf.nest.pack_sequence_as(self.variation.template, evaluation)
+        self._tell(lanes, live, view, mating, offspring, packed)
 
-    def _children(self, lanes: Tensor, couple: Couple, seed: Tensor) -> Brood:
-        """Return one individual of each run, what it saw, and a child of it."""
-        variation = self.variation
-        parents, experience = self.state.individuals(lanes, couple.parent)
-        intensity_scale = self._intensity_scale(lanes, couple.parent, seed)
-        if self._reuse is not None:
-            intensity = variation.intensity.read_value()
-            if variation.adaptation.on:
-                intensity = intensity * variation.times(intensity_scale)
-            genomes = self._reuse.children(self.state, lanes, couple.parent, parents, experience, intensity, seed)
-            return Brood(parents, experience, Child(genomes, {}), intensity_scale)
-        mates = self.state.individuals(lanes, couple.mate) if variation.recombines else ()
-        return Brood(
-            parents, experience, variation.children(parents, experience, intensity_scale, seed, mates), intensity_scale
-        )
+    # --- Ask
 
-    def _intensity_scale(self, lanes: Tensor, slots: Tensor, seed: Tensor) -> Tensor:
-        """Return how many times the intensity these children get: `[W]`."""
+    def _select_and_draw(self, view: Population, runs: Tensor, number: Tensor) -> Mating:
+        """Select parents and slots for the children of these numbers, and draw their seeds."""
+        select_seed, mutate_seed, evaluate_seed = self.variation.seeds(runs, number)
+        choice = self.selector.choose(view, select_seed)
+        mate = choice.parent
+        if self.variation.recombines:
+            mate = self.selector.choose(view, fold_in(select_seed, 1)).parent
+        return Mating(choice.parent, mate, choice.replaced, mutate_seed, evaluate_seed)
+
+    def _parents(self, lanes: Tensor, mating: Mating, scale: Tensor | None = None) -> Parents:
+        genomes, experience = self.state.individuals(lanes, mating.parent)
+        scale = self._intensity_scale(lanes, mating) if scale is None else scale
+        mates = self.state.individuals(lanes, mating.mate) if self.variation.recombines else ()
+        return Parents(genomes, experience, mates, scale)
+
+    def _mutate(self, lanes: Tensor, mating: Mating, parents: Parents) -> Child:
+        if self._sensitivities is None:
+            return self.variation.mutate(parents, mating.mutate_seed)
+        sensitivity = self._sensitivities.look_up(self.state, lanes, mating.parent, parents)
+        return self.variation.mutate_known(parents, sensitivity, mating.mutate_seed)
+
+    def _intensity_scale(self, lanes: Tensor, mating: Mating) -> Tensor:
+        """Return the factors of the intensity for these children: `[W]`."""
         if self.variation.adaptation.mode == "self":
-            own = self.state.intensity_scale.gather_nd(tf.stack([lanes, slots], axis=-1))
-            return self.variation.inherited(own, seed)
+            scale = self.state.intensity_scale.gather_nd(tf.stack([lanes, mating.parent], axis=-1))
+            return self.variation.inherit_scale(scale, mating.mutate_seed)
         return self.state.run_intensity_scale.sparse_read(lanes)
 
     def _fitness(self, lanes: Tensor, slots: Tensor) -> Tensor:
@@ -481,26 +252,160 @@ class Engine:
     def _view(self, lanes: Tensor) -> Population:
         return self.state.view(lanes, self.selector.needs)
 
-    def _live(self, lanes: Tensor, real: Tensor, budget: Tensor) -> tuple[Tensor, Tensor]:
-        done = self.state.evaluations.sparse_read(lanes)
-        running = done < budget
-        if self.stop_when_solved:
-            running &= ~self.state.solved.sparse_read(lanes)
-        return done, running & (tf.range(tf.shape(lanes)[0]) < real)
+    # --- Tell
 
-    def _drawn(self, view: Population, runs: Tensor, number: Tensor) -> Drawn:
-        select_seed, mutate_seed, evaluate_seed = self.variation.seeds(runs, number)
-        choice = self.selector.choose(view, select_seed)
-        mate = choice.parent
-        if self.variation.recombines:
-            mate = self.selector.choose(view, fold_in(select_seed, 1)).parent
-        return Drawn(Couple(choice.parent, mate), choice.replaced, mutate_seed, evaluate_seed)
+    def _tell_initial(
+        self,
+        lanes: Tensor,
+        live: Tensor,
+        number: Tensor,
+        view: Population,
+        seed: Tensor,
+        genomes: Tensor,
+        evaluation: Evaluation,
+    ) -> None:
+        """Admit initial individuals, and record them.
 
-    def _drawn_parents(self, lanes: Tensor, number: Tensor) -> tuple[Couple, Tensor]:
-        drawn = self._draw(self._view(lanes), self._first_run + lanes, number)
-        return drawn.couple, drawn.mutate_seed
+        Args:
+            lanes: `[W]`, all different.
+            live: which of them count, `[W]`.
+            number: of the individuals, `[W]`.
+            view: the populations.
+            seed: the seeds that they were evaluated with, `[W, 2]`.
+            genomes: `[W, P]`.
+            evaluation: their evaluation.
+        """
+        evaluation = _mark_broken(evaluation)
+        admission = self._admit_initial(view, _candidate(evaluation, number % self.state.population), seed)
+        self.state.record(lanes, live, admission, genomes, evaluation)
+
+    def _tell(
+        self,
+        lanes: Tensor,
+        live: Tensor,
+        view: Population,
+        mating: Mating,
+        offspring: Offspring,
+        evaluation: Evaluation,
+    ) -> None:
+        """Admit children or not, count them for the log, and record them.
+
+        Args:
+            lanes: `[W]`, all different.
+            live: which of them count, `[W]`.
+            view: the populations.
+            mating: the slots that they may take.
+            offspring: the children.
+            evaluation: their evaluation.
+        """
+        adaptation, scale = self.variation.adaptation, offspring.intensity_scale
+        evaluation = _mark_broken(evaluation)
+        admission = self._admit(view, _candidate(evaluation, mating.replaced), mating.evaluate_seed)
+        tallies = dict(offspring.diagnostics)
+        if adaptation.on:
+            tallies["intensity"] = tf.cast(self.variation.intensity, tf.float32) * scale
+        self.state.tally(lanes, live, evaluation.fitness, offspring.parent_fitness, tallies)
+        if self._adapts_to_divergence:
+            with after_evaluation(evaluation.fitness):
+                corrected = self.variation.correct_scale(scale, offspring.divergence)
+                self.state.set_run_intensity_scale(lanes, live & ~(offspring.divergence < 0), corrected)
+        self.state.record(lanes, live, admission, offspring.genomes, evaluation, scale)
+
+    @property
+    def _adapts_to_divergence(self) -> bool:
+        return self.variation.adaptation.mode == "divergence"
+
+    # --- Children for the log only
+
+    def _probe(self, lanes: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+        """Make children of the populations without evaluating or keeping any.
+
+        Args:
+            lanes: `[W]`.
+            count: number of children per lane, at most `MAX_PROBES`.
+
+        Returns:
+            How far the children `[W, count]` are from their parents, and the sensitivities `[W, P]` of the first
+            child's parent: `[W, 0]` where the operator measures none.
+        """
+        evaluations = self.state.evaluations.sparse_read(lanes)
+
+        def draw(i: Tensor) -> Mating:
+            # Evaluation numbers below zero are never run, so no real child is drawn by these seeds.
+            number = -1 - (MAX_PROBES * evaluations + i)
+            return self._ask(self._view(lanes), self._first_run + lanes, number)
+
+        def measure(i: Tensor) -> Tensor:
+            mating = draw(i)
+            parents = self._parents(lanes, mating)
+            return self._divergence_probe.divergence(parents, self._mutate(lanes, mating, parents).genome)
+
+        # A loop and not a row of copies, which would take as many times as long to trace.
+        divergence = tf.map_fn(
+            measure,
+            tf.range(count),
+            fn_output_signature=tf.TensorSpec(lanes.shape, self.network.dtype),
+            parallel_iterations=1,
+        )
+        return tf.transpose(divergence), self._probe_sensitivity(lanes, draw(tf.constant(0)))
+
+    def _probe_sensitivity(self, lanes: Tensor, mating: Mating) -> Tensor:
+        if not self._divergence_probe.measures_sensitivity:
+            return tf.zeros([lanes.shape[0], 0], self.network.dtype)
+        if self.reuses_sensitivities:  # measured for the first child at the latest
+            return self.state.sensitivity.gather_nd(tf.stack([lanes, mating.parent], axis=-1))
+        genomes, experience = self.state.individuals(lanes, mating.parent)
+        return self._divergence_probe.sensitivity(genomes, experience, mating.mutate_seed)
+
+    # --- Construction
+
+    def _allocate(self, population: int) -> State:
+        variation, diagnostics = self.variation, list[str]()
+        mutation = variation.mutation
+        if self.plan.reuse and can_reuse(mutation, self.network, variation.count_experiences()):
+            self._sensitivities = SensitivityCache(variation.evaluate, mutation, self.plan)
+        else:
+            diagnostics = variation.diagnostic_names()
+        if variation.adaptation.on:
+            diagnostics = [*diagnostics, "intensity"]
+        return State(
+            self.plan.runs,
+            population,
+            self.network.size,
+            self.network.dtype,
+            variation.template,
+            diagnostics,
+            reuse=self.reuses_sensitivities,
+            behavior=isinstance(self.domain, SupportsBehaviorMap) or "behavior" in self.selector.needs,
+            cases="cases" in self.selector.needs,
+            selection_state=self.selector.initial_state,
+        )
 
 
-def _unpacked(who: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    lanes, number, live = tf.unstack(who)
+def _repeat(step: Callable[[Tensor, Tensor, Tensor], None]) -> Callable[..., None]:
+    def body(i: Tensor, *arguments: Tensor) -> tuple[Tensor, ...]:
+        step(*arguments)
+        return i + 1, *arguments
+
+    def repeat(steps: Tensor, lanes: Tensor, active: Tensor, budget: Tensor) -> None:
+        tf.while_loop(lambda i, *_: i < steps, body, (tf.constant(0), lanes, active, budget))
+
+    return repeat
+
+
+def _mark_broken(evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation with minus infinity for a fitness that is not finite."""
+    fitness = tf.where(tf.math.is_finite(evaluation.fitness), evaluation.fitness, float("-inf"))
+    return evaluation._replace(fitness=fitness)
+
+
+def _candidate(evaluation: Evaluation, slots: Tensor) -> Candidate:
+    cases = evaluation.cases
+    if isinstance(cases, tuple):
+        cases = tf.zeros([*evaluation.fitness.shape, 0])
+    return Candidate(evaluation.fitness, evaluation.behavior, cases, slots)
+
+
+def _unpack_keys(keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    lanes, number, live = tf.unstack(keys)
     return lanes, number, tf.cast(live, tf.bool)

@@ -1,4 +1,4 @@
-"""Call the domain; timeouts and failures."""
+"""Calls the domain, checks what it returns, and handles evaluations that fail or take too long."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -16,33 +17,35 @@ from tfsm.interfaces import Domain, Evaluation, Failures, Nest, Tensor
 from tfsm.models.network import Network
 
 WARM_UP: Final = 120.0
-"""Seconds that a first evaluation may take longer: there is something to load, or to compile."""
+"""Additional seconds for a first evaluation, which may have to load or to compile something."""
 
 
 @dataclass
 class FailurePolicy:
-    """Asks a domain, with care."""
+    """What happens when a domain written in plain Python fails or hangs."""
 
     timeout: float | None = None
     """Seconds that one call may take."""
     failures: Failures = "stop"
     """Whether an individual whose evaluation fails ends the run, or counts as broken."""
     warn: Callable[[str], None] = field(default=lambda message: None)
-    """Told of the first that counts as broken."""
+    """Called with a message for the first individual that counts as broken."""
     failed: bool = False
-    """Whether it ended the run; then the populations are as they were before the call."""
+    """Whether a failure ended the run; the populations are then as they were before the call."""
     broken: int = 0
-    """How many counted as broken."""
+    """Number of individuals that counted as broken."""
 
-    def results(self, ask: Callable[[np.ndarray], Any], places: np.ndarray) -> Iterator[tuple[np.ndarray, Any | None]]:
-        """Ask for individuals, and yield some of them together with what was found; None where that fails.
+    def evaluate(
+        self, evaluate: Callable[[np.ndarray], Any], indices: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, Any | None]]:
+        """Evaluate individuals, and yield indices together with their result; None where the evaluation failed.
 
         Args:
-            ask: from places among the individuals to what a domain says of them.
-            places: those that are wanted.
+            evaluate: from indices of individuals to what the domain returns for them.
+            indices: the individuals to evaluate.
         """
         try:
-            found = self._within_time(ask, places)
+            result = self._call_in_time(evaluate, indices)
         except EvaluationTimeout:
             self.failed = True
             raise
@@ -51,53 +54,55 @@ class FailurePolicy:
             if self.failures == "stop":
                 self.failed = True
                 raise
-            # Nobody knows whose fault it was, or whether it was a passing one: each is asked for once more, alone.
-            for place in places:
-                yield from self._alone(ask, np.array([place]))
+            # It is unknown which individual failed, and whether it would again: evaluate each once more, alone.
+            for index in indices:
+                yield from self._evaluate_alone(evaluate, np.array([index]))
             return
-        yield places, found
+        yield indices, result
 
-    def _alone(self, ask: Callable[[np.ndarray], Any], place: np.ndarray) -> Iterator[tuple[np.ndarray, Any | None]]:
+    def call_first(self, call: Callable[[], Any]) -> Any:
+        """Make a first call, which may have to load or to compile something; exceptions are passed on."""
+        return self._call_in_time(lambda _: call(), np.arange(1), WARM_UP)
+
+    def _evaluate_alone(
+        self, evaluate: Callable[[np.ndarray], Any], index: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, Any | None]]:
         try:
-            found = self._within_time(ask, place)
+            result = self._call_in_time(evaluate, index)
         except EvaluationTimeout:
             self.failed = True
             raise
         except (Exception, SystemExit) as error:
             if not self.broken:
-                self.warn(f"warning: an evaluation failed, and counts as broken: {type(error).__name__}: {error}")
+                self.warn(f"warning: an evaluation failed and counts as broken: {type(error).__name__}: {error}")
             self.broken += 1
-            yield place, None
+            yield index, None
             return
-        yield place, found
+        yield index, result
 
-    def first(self, ask: Callable[[], Any]) -> Any:
-        """Ask for the first time, when there may be something to load or to compile; a failure is the caller's."""
-        return self._within_time(lambda _: ask(), np.arange(1), WARM_UP)
-
-    def _within_time(self, ask: Callable[[np.ndarray], Any], places: np.ndarray, more: float = 0.0) -> Any:
+    def _call_in_time(self, evaluate: Callable[[np.ndarray], Any], indices: np.ndarray, additional: float = 0.0) -> Any:
         if self.timeout is None:
-            return ask(places)
+            return evaluate(indices)
         answers: queue.Queue[tuple[bool, Any]] = queue.Queue()
 
         def answer() -> None:
             try:
-                answers.put((True, ask(places)))
+                answers.put((True, evaluate(indices)))
             except BaseException as error:
                 answers.put((False, error))
 
         # A thread cannot be ended from outside; a daemon at least does not keep the process from ending.
         threading.Thread(target=answer, daemon=True, name="evaluation").start()
         try:
-            well, found = answers.get(timeout=self.timeout + more)
+            succeeded, result = answers.get(timeout=self.timeout + additional)
         except queue.Empty:
             raise EvaluationTimeout(
-                f"an evaluation took longer than {self.timeout + more:g} seconds (evaluation_timeout); what hangs "
-                "cannot be ended within this process: with --grain children it can, and the run goes on"
+                f"an evaluation took longer than {self.timeout + additional:g} seconds (evaluation_timeout); it cannot "
+                "be ended within this process. With --grain children it can, and the run continues"
             ) from None
-        if not well:
-            raise found
-        return found
+        if not succeeded:
+            raise result
+        return result
 
 
 class EvaluationTimeout(TfsmError):
@@ -105,79 +110,103 @@ class EvaluationTimeout(TfsmError):
 
 
 class Evaluator:
-    """Evaluates genomes `[B, P]`, and makes sure of what comes back.
+    """Evaluates genomes `[B, P]`, and checks what the domain returns.
 
     Args:
         domain: the domain.
         network: the network that the genomes belong to.
         jit: whether to compile a domain written in TensorFlow with XLA.
-        failure_policy: what to do where a domain that is plain Python fails.
+        failure_policy: what happens when a domain written in plain Python fails.
     """
 
     def __init__(
         self, domain: Domain, network: Network, *, jit: bool, failure_policy: FailurePolicy | None = None
     ) -> None:
-        self._domain, self._network = domain, network
+        self.domain, self.network = domain, network
         self.failure_policy = failure_policy or FailurePolicy()
-        self.compiled: bool = getattr(domain, "compiled", True)
+        self.is_compiled: bool = getattr(domain, "compiled", True)
         """Whether the domain is TensorFlow code."""
-        self._template: Evaluation | None = None
-        self._call = tf.function(self._traced if self.compiled else self._hosted, jit_compile=jit and self.compiled)
+        self._example: Evaluation | None = None
+        """What a domain written in plain Python returned for the first genome."""
+        if self.is_compiled:
+            self._call = tf.function(self._trace, jit_compile=jit)
+            self._call_graph = tf.function(self._trace, jit_compile=False) if jit else self._call
+        else:
+            self._call = tf.function(self._call_host, jit_compile=False)
 
     def __call__(self, genomes: Tensor, seed: Tensor, live: Tensor) -> Evaluation:
-        """Evaluate genomes `[B, P]` with seeds `[B, 2]`; what is said of those not `live` does not matter."""
-        return self._call(genomes, seed) if self.compiled else self._call(genomes, seed, live)
+        """Evaluate genomes `[B, P]` with seeds `[B, 2]`; the results of those that are not `live` are undefined."""
+        return self._call(genomes, seed) if self.is_compiled else self._call(genomes, seed, live)
 
-    def template(self, genomes: Tensor, seed: Tensor) -> Evaluation:
-        """Return the shapes and types of what comes back, as `tf.TensorSpec`s without the genomes' axis."""
-        if self.compiled:
-            found = self._call.get_concrete_function(
-                tf.TensorSpec(genomes.shape, genomes.dtype), tf.TensorSpec(seed.shape, seed.dtype)
-            ).structured_outputs
+    @cached_property
+    def template(self) -> Evaluation:
+        """What an evaluation returns for one genome, as `tf.TensorSpec`s without a batch axis.
+
+        TensorFlow code is traced for this; plain Python is called once.
+        """
+        size, dtype = self.network.size, self.network.dtype
+        if self.is_compiled:
+            specs = tf.TensorSpec([1, size], dtype), tf.TensorSpec([1, 2], tf.int32)
+            result = self._call_graph.get_concrete_function(*specs).structured_outputs
         else:
+            genomes, seed = np.zeros([1, size], dtype.as_numpy_dtype), np.zeros([1, 2], np.int32)
             try:
-                own = genomes.numpy(), seed.numpy()
-                told = self.failure_policy.first(lambda: self._domain.evaluate(self._network, *own))
+                returned = self.failure_policy.call_first(lambda: self.domain.evaluate(self.network, genomes, seed))
             except SystemExit as error:  # would end the command as if nothing had happened
-                raise TfsmError(f"{type(self._domain).__name__}.evaluate called sys.exit({error.code})") from None
-            self._template = found = self._checked(told)
-        return tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), found)
+                raise TfsmError(f"{type(self.domain).__name__}.evaluate called sys.exit({error.code})") from None
+            self._example = result = self._check(returned)
+        return tf.nest.map_structure(lambda x: tf.TensorSpec(x.shape[1:], x.dtype), result)
 
-    def _traced(self, genomes: Tensor, seed: Tensor) -> Evaluation:
-        return self._checked(self._domain.evaluate(self._network, genomes, seed))
+    @property
+    def experience_bytes(self) -> int:
+        """Memory of one individual's experience."""
+        leaves = tf.nest.flatten(self.template.experience)
+        return sum(leaf.shape.num_elements() * leaf.dtype.size for leaf in leaves)
 
-    def _hosted(self, genomes: Tensor, seed: Tensor, live: Tensor) -> Evaluation:
-        assert self._template is not None, "template() comes first"
-        leaves = tf.nest.flatten(self._template)
+    def sample_experience(self, genome: Tensor) -> Nest:
+        """Return the experience of one genome `[1, P]` in a domain written in TensorFlow.
 
-        def host(own: np.ndarray, seeds: np.ndarray, wanted: np.ndarray) -> list[np.ndarray]:
-            # A simulator is dear: lanes that have ended are not worth a call.
-            blank = [np.zeros([len(own), *leaf.shape[1:]], leaf.dtype.as_numpy_dtype) for leaf in leaves]
-            places = np.flatnonzero(wanted)
-            if places.size:
-                for some, found in self.failure_policy.results(lambda at: self._asked(own[at], seeds[at]), places):
-                    if found is None:
-                        blank[0][some] = np.nan  # its fitness: broken
+        As a plain graph: an eager roll-out and XLA's compiler both take longer than one evaluation is worth.
+        """
+        return self._call_graph(genome, tf.zeros([1, 2], tf.int32)).experience
+
+    def _trace(self, genomes: Tensor, seed: Tensor) -> Evaluation:
+        return self._check(self.domain.evaluate(self.network, genomes, seed))
+
+    def _call_host(self, genomes: Tensor, seed: Tensor, live: Tensor) -> Evaluation:
+        assert self._example is not None, "the template comes first"
+        leaves = tf.nest.flatten(self._example)
+
+        def host(genomes: np.ndarray, seeds: np.ndarray, live: np.ndarray) -> list[np.ndarray]:
+            # A simulator is expensive: lanes that have ended are not worth a call.
+            results = [np.zeros([len(genomes), *leaf.shape[1:]], leaf.dtype.as_numpy_dtype) for leaf in leaves]
+            indices = np.flatnonzero(live)
+            if indices.size:
+                for at, evaluated in self.failure_policy.evaluate(
+                    lambda at: self._evaluate_on_host(genomes[at], seeds[at]), indices
+                ):
+                    if evaluated is None:
+                        results[0][at] = np.nan  # its fitness: broken
                         continue
-                    for whole, part in zip(blank, found, strict=True):
-                        whole[some] = part
-            return blank
+                    for result, part in zip(results, evaluated, strict=True):
+                        result[at] = part
+            return results
 
         flat = tf.numpy_function(host, [genomes, seed, live], [leaf.dtype for leaf in leaves])
-        for got, leaf in zip(flat, leaves, strict=True):
-            got.set_shape([genomes.shape[0], *leaf.shape[1:]])
-        return tf.nest.pack_sequence_as(self._template, flat)
+        for result, leaf in zip(flat, leaves, strict=True):
+            result.set_shape([genomes.shape[0], *leaf.shape[1:]])
+        return tf.nest.pack_sequence_as(self._example, flat)
 
-    def _asked(self, genomes: np.ndarray, seeds: np.ndarray) -> list[np.ndarray]:
-        """Ask the domain, and return the leaves of what it says, which must be like those that it said at first."""
-        found = self._checked(self._domain.evaluate(self._network, genomes, seeds))
-        name = type(self._domain).__name__
+    def _evaluate_on_host(self, genomes: np.ndarray, seeds: np.ndarray) -> list[np.ndarray]:
+        """Call the domain, and return the leaves of its result, which must be like those of its first result."""
+        evaluation = self._check(self.domain.evaluate(self.network, genomes, seeds))
+        name = type(self.domain).__name__
         try:
-            tf.nest.assert_same_structure(found, self._template)
+            tf.nest.assert_same_structure(evaluation, self._example)
         except (TypeError, ValueError):
             raise TfsmError(f"{name}.evaluate returned experience of another structure than at first") from None
-        leaves = [np.asarray(leaf) for leaf in tf.nest.flatten(found)]
-        for leaf, first in zip(leaves, tf.nest.flatten(self._template), strict=True):
+        leaves = [np.asarray(leaf) for leaf in tf.nest.flatten(evaluation)]
+        for leaf, first in zip(leaves, tf.nest.flatten(self._example), strict=True):
             expected = (len(genomes), *first.shape[1:])
             if leaf.shape != expected:
                 raise TfsmError(
@@ -186,46 +215,21 @@ class Evaluator:
                 )
         return leaves
 
-    def _checked(self, found: Any) -> Evaluation:
-        name = type(self._domain).__name__
-        if not isinstance(found, Evaluation):
-            raise TfsmError(f"{name}.evaluate returned {type(found).__name__}, expected tfsm.Evaluation")
-        fitness = tf.cast(found.fitness, tf.float32)
-        solved, behavior = tf.cast(found.solved, tf.bool), tf.convert_to_tensor(found.behavior)
+    def _check(self, returned: Any) -> Evaluation:
+        name = type(self.domain).__name__
+        if not isinstance(returned, Evaluation):
+            raise TfsmError(f"{name}.evaluate returned {type(returned).__name__}, expected tfsm.Evaluation")
+        fitness = tf.cast(returned.fitness, tf.float32)
+        solved, behavior = tf.cast(returned.solved, tf.bool), tf.convert_to_tensor(returned.behavior)
         lanes = fitness.shape[:1]
         for what, tensor, rank in (("fitness", fitness, 1), ("solved", solved, 1), ("behavior", behavior, 2)):
             if tensor.shape.rank != rank or not lanes.is_compatible_with(tensor.shape[:1]):
                 expected = "[B]" if rank == 1 else "[B, D]"
                 raise TfsmError(f"{name}.evaluate returned {what} of shape {tensor.shape}, expected {expected}")
-        cases = found.cases
+        cases = returned.cases
         if not isinstance(cases, tuple):
             cases = tf.cast(cases, tf.float32)
             if cases.shape.rank != 2 or not lanes.is_compatible_with(cases.shape[:1]):
                 raise TfsmError(f"{name}.evaluate returned cases of shape {cases.shape}, expected [B, C]")
-        seen = tf.nest.map_structure(tf.convert_to_tensor, found.experience)
-        return Evaluation(fitness, solved, behavior, seen, cases)
-
-
-class Trial:
-    """One genome evaluated before a run, to know what its experience is like.
-
-    Args:
-        domain: the domain.
-        network: the network.
-        failure_policy: how long to wait for a domain that is plain Python.
-    """
-
-    def __init__(self, domain: Domain, network: Network, failure_policy: FailurePolicy | None = None) -> None:
-        # As a plain graph: an eager roll-out and XLA's compiler both take longer than one evaluation is worth.
-        self._evaluator = Evaluator(domain, network, jit=False, failure_policy=failure_policy)
-        blank = tf.zeros([1, network.size], network.dtype), tf.zeros([1, 2], tf.int32)
-        self._template = self._evaluator.template(*blank)
-
-    @property
-    def experience_bytes(self) -> int:
-        """How much memory one individual's experience takes."""
-        return sum(leaf.shape.num_elements() * leaf.dtype.size for leaf in tf.nest.flatten(self._template.experience))
-
-    def experience(self, genome: Tensor) -> Nest:
-        """Return what a genome `[1, P]` sees."""
-        return self._evaluator(genome, tf.zeros([1, 2], tf.int32), tf.ones([1], tf.bool)).experience
+        experience = tf.nest.map_structure(tf.convert_to_tensor, returned.experience)
+        return Evaluation(fitness, solved, behavior, experience, cases)

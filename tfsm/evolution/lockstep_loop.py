@@ -1,4 +1,7 @@
-"""Host loop: chunk, narrow, log, checkpoint."""
+"""The lock-step loop: calls the engine's compiled step, logs intervals, writes checkpoints, and narrows the batch.
+
+The host wakes up about twice per second. Runs evolve in groups, one after another, each as wide as the plan allows.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,18 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.checkpoint import Checkpoint, CheckpointWriter, read_tables, restore_tables
+from tfsm.evolution.checkpoint import Checkpoint, CheckpointWriter
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.observers import RunResult
 from tfsm.evolution.reporter import Reporter
 from tfsm.interfaces import Observer
 
 CALL_SECONDS = 0.5
-"""A call should last about this long: short enough to feel alive, long enough to cost nothing."""
+"""A call should last about this long: short enough to feel responsive, long enough to cost nothing."""
 
 
 class StepScheduler:
-    """Learns the speed of the step at each width.
+    """Learns the speed of the step at each width, and decides on steps per call and on the width.
 
     Args:
         widths: the widths that a batch may have, falling.
@@ -35,16 +38,16 @@ class StepScheduler:
 
     @property
     def compile_seconds(self) -> float:
-        """What the first calls of their kinds took, nearly all of it compiling."""
+        """Time of the first call of each kind, nearly all of it compiling."""
         return sum(self._compile.values())
 
-    def steps(self, key: tuple[bool, int], most: int) -> int:
+    def steps(self, key: tuple[bool, int], limit: int) -> int:
         """Return how many steps the next call may take; the first call of a kind takes one, and pays for compiling."""
         if key not in self._compile:
             return 1
         if key not in self._seconds:
-            return min(most, 8)
-        return max(1, min(most, int(CALL_SECONDS / max(self._seconds[key], 1e-6))))
+            return min(limit, 8)
+        return max(1, min(limit, int(CALL_SECONDS / max(self._seconds[key], 1e-6))))
 
     def learn(self, key: tuple[bool, int], steps: int, seconds: float) -> None:
         """Remember how long a call took."""
@@ -53,18 +56,22 @@ class StepScheduler:
         else:
             self._seconds[key] = seconds / steps
 
-    def width(self, active: int, spent: int, left: int) -> int:
-        """Return the width for so many active runs: narrower only if that saves more time than compiling takes.
+    def width(self, active: int, used: int, left: int) -> int:
+        """Return the width for that many active runs: narrower only if that saves more time than compiling takes.
 
-        Runs may be solved any moment; the best guess is that they go on for as long as they have gone on so far.
+        Runs may be solved at any moment; the best guess is that they last as long again as they have lasted so far.
+
+        Args:
+            active: number of active runs.
+            used: evaluations per run so far.
+            left: evaluations per run that are left.
         """
-        candidates = [width for width in self._widths if width >= active]
-        narrowest = min(candidates)
+        narrowest = min(width for width in self._widths if width >= active)
         if active > self._current:
             self._current = narrowest
         known = self._seconds.get((False, self._current))
         if narrowest < self._current and known is not None:
-            saved = min(spent, left) * known * (1.0 - narrowest / self._current)
+            saved = min(used, left) * known * (1.0 - narrowest / self._current)
             compiled = (False, narrowest) in self._compile
             if compiled or saved > 2.0 * self._compile[(False, self._current)]:
                 self._current = narrowest
@@ -73,7 +80,7 @@ class StepScheduler:
 
 @dataclass(frozen=True)
 class LogIntervals:
-    """The regular ends of a run's logging intervals; it has another one where it ends.
+    """The regular ends of a run's logging intervals; the end of the run is another one.
 
     >>> intervals = LogIntervals(every=20, initial_population=40)
     >>> [number for number in range(0, 101, 10) if number in intervals]
@@ -85,13 +92,13 @@ class LogIntervals:
     every: int
     """Evaluations between two of them."""
     initial_population: int
-    """How many first individuals there are: up to these nobody has had a child."""
+    """Number of initial individuals: before these are evaluated there are no children to log."""
 
     def __contains__(self, evaluations: int) -> bool:
         return evaluations % self.every == 0 and evaluations > self.initial_population
 
     def until(self, evaluations: int) -> range:
-        """Return those up to so many evaluations."""
+        """Return those up to that many evaluations."""
         return range((self.initial_population // self.every + 1) * self.every, evaluations + 1, self.every)
 
 
@@ -102,12 +109,12 @@ class LockstepLoop:
         engine: the compiled step.
         seed: the experiment's seed, for the record.
         runs: the numbers of the runs, or how many there are, counted from 0.
-        evaluations: the most evaluations of one run, the initial population included.
+        evaluations: maximum evaluations per run, including the initial population.
         log_every: evaluations between two logged intervals.
         observers: the observers to notify.
-        stop: asked between two calls of the compiled step; True ends all runs early, with everything kept.
-        checkpoints: who is given what is worth keeping.
-        saved: where groups of these runs stood when they were left; the others start from the beginning.
+        stop: called between two calls of the compiled step; True ends all runs early, with everything saved.
+        checkpoints: saves checkpoints.
+        saved: checkpoints to continue from; runs without one start from the beginning.
     """
 
     def __init__(
@@ -126,20 +133,20 @@ class LockstepLoop:
         self._engine, self._runs = engine, range(runs) if isinstance(runs, int) else runs
         self._budget, self._log_every = evaluations, log_every
         self._stop, self._checkpoints = stop, checkpoints
-        self._pace = StepScheduler(engine.plan.widths())
+        self._scheduler = StepScheduler(engine.plan.widths())
         self._reporter = Reporter(engine, seed=seed, log_every=log_every, observers=observers)
-        if any(group.async_runs for group in saved):
-            raise TfsmError("these runs were not in step when they were left, and cannot go on in lock step")
-        self._groups = _groups(self._runs, saved, engine.plan.runs)
+        if any(checkpoint.async_runs for checkpoint in saved):
+            raise TfsmError("these runs were evolved child by child, and cannot be resumed in lock step")
+        self._groups = _divide(self._runs, saved, engine.plan.runs)
         self._results = [result for group in self._groups for result in group.results]
         self.interrupted = False
         self.evaluated = 0
-        """Evaluations that were made here, by all runs together."""
+        """Evaluations that were made here, of all runs together."""
 
     @property
     def compile_seconds(self) -> float:
         """Time spent compiling so far."""
-        return self._pace.compile_seconds + self._reporter.compile_seconds
+        return self._scheduler.compile_seconds + self._reporter.compile_seconds
 
     def run(self) -> list[RunResult]:
         """Evolve, and return how each run ended."""
@@ -148,129 +155,130 @@ class LockstepLoop:
         return self._results
 
     def steps(self) -> Iterator[None]:
-        """Evolve; each time the host wakes it may do something else meanwhile."""
-        self._tell(range(0), "compiling")
+        """Evolve; yields each time the host wakes up, so that it can do something else in between."""
+        self._report_progress(range(0), "compiling")
         for group in self._groups:
             if self.interrupted:
                 break
-            yield from self._group(group)
+            yield from self._evolve_group(group)
 
-    def _group(self, group: Checkpoint) -> Iterator[None]:
+    def _evolve_group(self, group: Checkpoint) -> Iterator[None]:
         engine, state, reporter = self._engine, self._engine.state, self._reporter
-        first, spent = group.first, group.evaluations_used
-        active = [run - first for run in group.active_runs]
-        engine.reset(first)
-        reporter.first = first
+        first_run, used = group.first_run, group.evaluations_used
+        active = [run - first_run for run in group.active_runs]
+        engine.reset(first_run)
+        reporter.first_run = first_run
         reporter.reported_champions |= group.reported_champions
-        if spent:
-            restore_tables(state, group.tables, active)
+        if used:
+            state.restore_tables(group.tables, active)
         reporter.report_start(group.active_runs)
-        population = min(engine.selector.initial_population, self._budget)
+        initial_population = min(engine.selector.initial_population, self._budget)
         while active:
-            starting = spent < population
-            if spent == population:
+            starting = used < initial_population
+            if used == initial_population:
                 engine.start(active)
-            if spent < self._budget:
+            if used < self._budget:
                 try:
-                    spent += self._call(active, spent, population if starting else self._budget, starting)
+                    used += self._call(active, used, initial_population if starting else self._budget, starting)
                 except Exception:
                     self._rescue(group, active)
                     raise
             self.interrupted = self.interrupted or self._stop()
-            solved = state.solved.numpy()
-            ending = [lane for lane in active if solved[lane] and engine.stop_when_solved]
-            left = [lane for lane in active if lane not in ending]
-            regular = spent in LogIntervals(self._log_every, population)
+            ending, active_before = self._solved_lanes(active), active
+            active = [lane for lane in active if lane not in ending]
+            regular = used in LogIntervals(self._log_every, initial_population)
             if regular or ending:
-                reporter.report_interval(active if regular else ending)
+                reporter.report_interval(active_before if regular else ending)
             self._results += [reporter.report_end(lane) for lane in ending]
-            active = left
-            over = spent >= self._budget or self.interrupted
-            if over or not left or self._is_due(spent):
-                # Before the end of whoever has no solution: he may go on some day, and then as if there had been none.
-                self._keep(group, spent, left, last=not self.interrupted and (over or not left))
-            if over and left:
+            over = used >= self._budget or self.interrupted
+            if over or not active or self._is_due(used):
+                # Checkpoint unsolved runs before reporting their end, so that they can be extended.
+                self._save(group, used, active, last=not self.interrupted and (over or not active))
+            if over and active:
                 if not regular:
-                    reporter.report_interval(left)
-                self._results += [reporter.report_end(lane) for lane in left]
+                    reporter.report_interval(active)
+                self._results += [reporter.report_end(lane) for lane in active]
                 active = []
-            self._tell(group.runs, "initial population" if starting else "evolving")
+            self._report_progress(group.runs, "initial population" if starting else "evolving")
             yield
 
-    def _call(self, active: list[int], spent: int, budget: int, starting: bool) -> int:
+    def _call(self, active: list[int], used: int, budget: int, starting: bool) -> int:
         """Run some steps of the active lanes, and return how many."""
-        width = self._pace.width(len(active), spent, self._budget - spent)
+        width = self._scheduler.width(len(active), used, self._budget - used)
         # A batch has a fixed width; idle lanes fill it up.
         lanes = tf.constant((active + active[:1] * width)[:width], tf.int32)
-        function = self._engine.begin if starting else self._engine.advance
+        function = self._engine.initialize if starting else self._engine.step
         key = (starting, width)
-        bound = budget if starting else min(budget, (spent // self._log_every + 1) * self._log_every)
+        bound = budget if starting else min(budget, (used // self._log_every + 1) * self._log_every)
         if self._checkpoints is not None:
-            bound = min(bound, self._checkpoints.bound(spent))
-        steps = self._pace.steps(key, bound - spent)
+            bound = min(bound, self._checkpoints.next_check(used))
+        steps = self._scheduler.steps(key, bound - used)
         began = time.perf_counter()
         function(tf.constant(steps), lanes, tf.constant(len(active)), tf.constant(budget))
-        done = int(self._engine.state.evaluations.numpy()[active].sum())  # which waits for the result
-        self._pace.learn(key, steps, time.perf_counter() - began)
-        self.evaluated += done - spent * len(active)
+        evaluations = int(self._engine.state.evaluations.numpy()[active].sum())  # which waits for the result
+        self._scheduler.learn(key, steps, time.perf_counter() - began)
+        self.evaluated += evaluations - used * len(active)
         return steps
 
-    def _is_due(self, spent: int) -> bool:
-        return self._checkpoints is not None and self._checkpoints.is_due(spent)
+    def _solved_lanes(self, active: list[int]) -> list[int]:
+        """Return the lanes whose run ends because it is solved."""
+        solved = self._engine.state.solved.numpy()
+        return [lane for lane in active if solved[lane] and self._engine.stop_when_solved]
+
+    def _is_due(self, used: int) -> bool:
+        return self._checkpoints is not None and self._checkpoints.is_due(used)
 
     def _rescue(self, group: Checkpoint, active: list[int]) -> None:
-        """Keep what there is where the domain failed in the midst of a call: all that was evaluated before."""
+        """Save all that was evaluated before the domain failed in the middle of a call."""
         if not self._engine.failure_policy.failed:
             return
         state, reporter = self._engine.state, self._reporter
-        solved = state.solved.numpy()
-        ending = [lane for lane in active if solved[lane] and self._engine.stop_when_solved]
+        ending = self._solved_lanes(active)
         if ending:
             reporter.report_interval(ending)
             self._results += [reporter.report_end(lane) for lane in ending]
-        going = [lane for lane in active if lane not in ending]
-        spent = int(state.evaluations.numpy()[going].min()) if going else 0
-        if spent:
-            self._keep(group, spent, going)
-            self._results += [
-                reporter.report_end(lane) for lane in going if np.isfinite(state.best_fitness.numpy()[lane])
-            ]
+        left = [lane for lane in active if lane not in ending]
+        used = int(state.evaluations.numpy()[left].min()) if left else 0
+        if used:
+            self._save(group, used, left)
+            best = state.best_fitness.numpy()
+            self._results += [reporter.report_end(lane) for lane in left if np.isfinite(best[lane])]
 
-    def _keep(self, group: Checkpoint, spent: int, lanes: list[int], *, last: bool = False) -> None:
-        """Let somebody keep where a group stands, with these lanes going on."""
+    def _save(self, group: Checkpoint, used: int, active: list[int], *, last: bool = False) -> None:
+        """Save a checkpoint of a group with these active lanes."""
         if self._checkpoints is None:
             return
-        own = group.runs
-        self._checkpoints.keep(
+        runs, champions = group.runs, self._reporter.reported_champions
+        self._checkpoints.save(
             Checkpoint(
-                first=group.first,
+                first_run=group.first_run,
                 count=group.count,
-                evaluations_used=spent,
-                results=tuple(result for result in self._results if result.run in own),
-                reported_champions={run: told for run, told in self._reporter.reported_champions.items() if run in own},
-                tables=read_tables(self._engine.state, lanes),
+                evaluations_used=used,
+                results=tuple(result for result in self._results if result.run in runs),
+                reported_champions={run: champion for run, champion in champions.items() if run in runs},
+                tables=self._engine.state.read_tables(active),
             ),
             last=last,
         )
 
-    def _tell(self, runs: range, phase: str) -> None:
+    def _report_progress(self, runs: range, phase: str) -> None:
         self._reporter.report_progress(runs, self._results, len(self._runs), self._budget, phase)
 
 
-def _groups(runs: range, saved: Sequence[Checkpoint], width: int) -> list[Checkpoint]:
-    """Return the groups to evolve one after another: those that were left, then new ones, none wider than `width`."""
-    known = [group.part(chunk) for group in saved for chunk in _chunks(group.runs, width)]
-    left = {run for group in saved for run in group.runs}
+def _divide(runs: range, saved: Sequence[Checkpoint], width: int) -> list[Checkpoint]:
+    """Return the groups to evolve one after another, saved ones and new ones, none wider than `width`."""
+    known = [checkpoint.select(part) for checkpoint in saved for part in _split(checkpoint.runs, width)]
+    saved_runs = {run for checkpoint in saved for run in checkpoint.runs}
     new: list[Checkpoint] = []
     for run in runs:
-        if run in left:
+        if run in saved_runs:
             continue
         if new and new[-1].runs.stop == run and new[-1].count < width:
-            new[-1] = Checkpoint(new[-1].first, new[-1].count + 1, 0)
+            new[-1] = Checkpoint(new[-1].first_run, new[-1].count + 1, 0)
         else:
             new.append(Checkpoint(run, 1, 0))
-    return sorted([*known, *new], key=lambda group: group.first)
+    return sorted([*known, *new], key=lambda group: group.first_run)
 
 
-def _chunks(runs: range, width: int) -> list[range]:
+def _split(runs: range, width: int) -> list[range]:
     return [runs[start : start + width] for start in range(0, len(runs), width)]

@@ -1,4 +1,4 @@
-"""State -> metrics, champions -> observers."""
+"""Reports runs to observers: turns the engine's state into metrics, champions and results."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 
 def quartiles(values: np.ndarray) -> list[float]:
-    """Return least, quartiles and greatest of 4 n + 1 values, each of them one of the values.
+    """Return minimum, quartiles and maximum of 4 n + 1 values, each of them one of the values.
 
-    What is not a number counts as greater than any.
+    NaN counts as greater than any number.
 
     >>> quartiles(np.array([8.0, np.nan, 2.0, 4.0, 6.0]))
     [2.0, 4.0, 6.0, 8.0, nan]
     """
-    found: list[float] = np.sort(values)[:: (len(values) - 1) // 4].tolist()
-    return found
+    selected: list[float] = np.sort(values)[:: (len(values) - 1) // 4].tolist()
+    return selected
 
 
-def spread(find_sections: Sequence[Section], values: np.ndarray) -> dict[str, list[float]]:
-    """Return the `QUANTILES` of each layer's values, of values `[P]`."""
-    with np.errstate(invalid="ignore"):  # infinities have no value between them: that gives NaN, as it should
-        return {section.name: np.quantile(section.of(values), QUANTILES).tolist() for section in find_sections}
+def spread(sections: Sequence[Section], values: np.ndarray) -> dict[str, list[float]]:
+    """Return the `QUANTILES` of values `[P]`, per layer."""
+    with np.errstate(invalid="ignore"):  # interpolation between infinities gives NaN, as it should
+        return {section.name: np.quantile(section.of(values), QUANTILES).tolist() for section in sections}
 
 
 def plain(value: Any) -> Any:
@@ -51,7 +51,7 @@ def plain(value: Any) -> Any:
 
 
 class Reporter:
-    """Reports the state of lanes to observers; lane 0 is the run `first`.
+    """Reports the state of lanes to observers; lane 0 is the run `first_run`.
 
     Args:
         engine: the engine whose state is reported.
@@ -68,14 +68,14 @@ class Reporter:
         self._width = width or engine.plan.width
         self._sections = find_sections(engine.network.model)
         self._probes = tf.constant(probe_count(log_every))
-        self.first = 0
+        self.first_run = 0
         """The run in lane 0."""
         self.reported_champions: dict[int, tuple[bool, float]] = {}
         """The last reported champion of each run: whether it solves the task, and its fitness."""
-        self._made: dict[int, int] = {}
-        """Evaluations of the runs that have ended here."""
+        self._evaluations: dict[int, int] = {}
+        """Evaluations of the runs that ended here."""
         self.compile_seconds = 0.0
-        """What the first call of the probe took, nearly all of it compiling."""
+        """Time of the first call of the probe, nearly all of it compiling."""
 
     def report_start(self, runs: Iterable[int]) -> None:
         """Report runs that are about to start or resume."""
@@ -95,15 +95,15 @@ class Reporter:
         """
         state = self._engine.state
         ended = {result.run for result in results}
-        going = [run - runs.start for run in runs if run not in ended]
-        # Not those to the solution: a run may have gone on after it.
-        done = sum(self._made.get(result.run, result.evaluations) for result in results)
-        best = [result.best_fitness for result in results] + [float(state.best_fitness.numpy()[i]) for i in going]
+        active = [run - runs.start for run in runs if run not in ended]
+        # Not the evaluations to the solution: a run may have continued after it.
+        done = sum(self._evaluations.get(result.run, result.evaluations) for result in results)
+        best = [result.best_fitness for result in results] + [float(state.best_fitness.numpy()[i]) for i in active]
         progress = Progress(
             runs=number,
             finished=len(results),
             solved=sum(result.solved for result in results),
-            evaluations=done + (int(state.evaluations.numpy()[going].sum()) if going else 0),
+            evaluations=done + (int(state.evaluations.numpy()[active].sum()) if active else 0),
             budget=done + budget * (number - len(results)),
             best_fitness=max(best, default=float("-inf")),
             phase=phase,
@@ -130,7 +130,7 @@ class Reporter:
             shares = {name: tally[lane] / children if children else None for name, tally in tallies.items()}
             del shares["children"]
             line = {
-                "run": self.first + lane,
+                "run": self.first_run + lane,
                 "evaluations": evaluations[lane],
                 "best_fitness": best[lane],
                 "mean_fitness": healthy.mean() if healthy.size else None,
@@ -146,7 +146,7 @@ class Reporter:
             line |= {name: share for name, share in shares.items() if name not in line}
             intervals.append(
                 Interval(
-                    run=self.first + lane,
+                    run=self.first_run + lane,
                     evaluations=int(evaluations[lane]),
                     metrics=plain({**line, **more.get(lane, {})}),
                     sensitivity=sensitivity[place] if sensitivity.size else None,
@@ -165,9 +165,9 @@ class Reporter:
         """Report how a run ended."""
         state = self._engine.state
         solved = bool(state.solved.numpy()[lane])
-        self._made[self.first + lane] = int(state.evaluations.numpy()[lane])
+        self._evaluations[self.first_run + lane] = int(state.evaluations.numpy()[lane])
         result = RunResult(
-            run=self.first + lane,
+            run=self.first_run + lane,
             seed=self._seed,
             solved=solved,
             evaluations=int((state.solved_at if solved else state.evaluations).numpy()[lane]),
@@ -183,18 +183,20 @@ class Reporter:
         self, lane: int, behavior: np.ndarray, fitness: np.ndarray, cells: np.ndarray | None
     ) -> PopulationSnapshot:
         names = tuple(getattr(self._engine.domain, "behavior_names", ()))
-        if cells is not None:  # places may be empty
+        if cells is not None:  # slots may be empty
             behavior = np.where(np.isfinite(fitness)[:, None], behavior, np.nan)
         evaluations = int(self._engine.state.evaluations.numpy()[lane])
-        return PopulationSnapshot(self.first + lane, evaluations, behavior, fitness, names, cells)
+        return PopulationSnapshot(self.first_run + lane, evaluations, behavior, fitness, names, cells)
 
     def _cells(self, lane: int) -> np.ndarray | None:
-        return self._engine.selector.cells(tf.nest.map_structure(lambda v: v[lane].numpy(), self._engine.state.memory))
+        return self._engine.selector.cell_centers(
+            tf.nest.map_structure(lambda v: v[lane].numpy(), self._engine.state.selection_state)
+        )
 
     def _probe(self, lanes: list[int]) -> tuple[np.ndarray, np.ndarray]:
         padded = tf.constant((lanes + lanes[:1] * self._width)[: self._width], tf.int32)
         traces, began = self._engine.probe.traces, time.perf_counter()
-        divergence, sensitivity = (found.numpy() for found in self._engine.probe(padded, self._probes))
+        divergence, sensitivity = (result.numpy() for result in self._engine.probe(padded, self._probes))
         if self._engine.probe.traces > traces:
             self.compile_seconds += time.perf_counter() - began
         return divergence, sensitivity
@@ -202,7 +204,7 @@ class Reporter:
     def _new_champion(self, lane: int) -> Champion | None:
         """Return the champion of a run if it is another than the last one that was reported."""
         state = self._engine.state
-        run = self.first + lane
+        run = self.first_run + lane
         standing = bool(state.solved.numpy()[lane]), float(state.champion_fitness.numpy()[lane])
         if standing <= self.reported_champions.get(run, (False, float("-inf"))):
             return None

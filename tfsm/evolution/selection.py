@@ -1,4 +1,4 @@
-"""Selection schemes of either kind, seen by the engine as one: those that know fitness only, and those that survey."""
+"""Selection schemes of either kind behind one interface: those that see fitness only, and stateful ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.variation import choose_batch
 from tfsm.interfaces import (
     Admission,
     Candidate,
@@ -23,22 +22,31 @@ from tfsm.interfaces import (
     Tensor,
 )
 
-SEEN = ("behavior", "cases")
-"""What a scheme may need."""
+KNOWN_NEEDS = ("behavior", "cases")
+"""What a scheme may need to see besides fitness."""
 
 
 def initial_population_size(selection: Selection | StatefulSelection, population: int) -> int:
-    """Return how many individuals are drawn at first."""
+    """Return the number of individuals that are drawn before the first child."""
     return int(getattr(selection, "beginners", None) or population)
 
 
+def choose_batch(selection: Selection, fitness: Tensor, seed: Tensor) -> Choice:
+    """Choose in populations `[B, N]` with seeds `[B, 2]`; indices are int32."""
+    if getattr(selection, "batched", False):
+        parent, replaced = selection.choose(fitness, seed)
+    else:
+        parent, replaced = tf.vectorized_map(lambda pair: selection.choose(*pair), (fitness, seed))
+    return Choice(tf.cast(parent, tf.int32), tf.cast(replaced, tf.int32))
+
+
 class Selector:
-    """Chooses parents and lets children in.
+    """Chooses parents, and admits individuals to the populations.
 
     Args:
         selection: the scheme.
-        domain: the domain, which may say what behavior is like.
-        template: what an evaluation gives for one genome, as `tf.TensorSpec`s.
+        domain: the domain, which may state the bounds of its behavior.
+        template: what an evaluation returns for one genome, as `tf.TensorSpec`s.
         population: N.
     """
 
@@ -47,27 +55,60 @@ class Selector:
     ) -> None:
         self._selection: Any = selection
         self.is_stateful = isinstance(selection, StatefulSelection)
-        """Whether the scheme looks at more than fitness."""
+        """Whether the scheme sees more than fitness, or has a state."""
         self.needs: frozenset[str] = (
             frozenset(selection.needs) if isinstance(selection, StatefulSelection) else frozenset()
         )
-        """What is to be kept of individuals."""
+        """What has to be kept of individuals besides fitness."""
         self.initial_population = initial_population_size(selection, population)
-        """How many individuals are drawn at first."""
-        self.memory: Nest = ()
-        """What one run's memory is at first."""
-        if isinstance(selection, StatefulSelection):
-            self.memory = tf.nest.map_structure(tf.convert_to_tensor, self._first_memory(domain, template, population))
+        """Number of individuals that are drawn before the first child."""
+        self.initial_state: Nest = ()
+        """The scheme's initial state for one run."""
+        if self.is_stateful:
+            self.initial_state = tf.nest.map_structure(
+                tf.convert_to_tensor, self._init_state(domain, template, population)
+            )
 
-    def _first_memory(self, domain: Domain, template: Evaluation, population: int) -> Nest:
+    def choose(self, population: Population, seed: Tensor) -> Choice:
+        """Choose in populations with seeds `[B, 2]`; instead of a broken parent, the best individual is chosen."""
+        if self.is_stateful:
+            parent, replaced = (tf.cast(index, tf.int32) for index in self._selection.select(population, seed))
+        else:
+            parent, replaced = choose_batch(self._selection, population.fitness, seed)
+        healthy = tf.math.is_finite(tf.gather(population.fitness, parent, batch_dims=1))
+        best = tf.argmax(population.fitness, axis=-1, output_type=tf.int32)
+        return Choice(tf.where(healthy, parent, best), replaced)
+
+    def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
+        """Decide which children enter; a broken one never does, so that it cannot become a parent."""
+        healthy = tf.math.is_finite(candidate.fitness)
+        if self.is_stateful:
+            slot, accepted, state = self._selection.admit(population, candidate, seed)
+            return Admission(tf.cast(slot, tf.int32), healthy & accepted, state)
+        replaced = tf.gather(population.fitness, candidate.slot, batch_dims=1)
+        return Admission(candidate.slot, healthy & self._selection.accepts(candidate.fitness, replaced), ())
+
+    def admit_initial(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
+        """Decide which initial individuals enter: all of them, unless the scheme has its own places for them."""
+        if self.is_stateful:
+            return self.admit(population, candidate, seed)
+        return Admission(candidate.slot, tf.ones_like(candidate.slot, tf.bool), ())
+
+    def cell_centers(self, state: Nest) -> np.ndarray | None:
+        """Return the centers `[N, D]` of the cells by one run's state, where a scheme divides behavior into cells."""
+        return np.asarray(self._selection.cell_centers(state)) if hasattr(self._selection, "cell_centers") else None
+
+    def _init_state(self, domain: Domain, template: Evaluation, population: int) -> Nest:
         name = type(self._selection).__name__
-        unknown = self.needs - set(SEEN)
+        unknown = self.needs - set(KNOWN_NEEDS)
         if unknown:
-            raise TfsmError(f"{name} needs {', '.join(sorted(unknown))}: there is only {' and '.join(SEEN)} to be had")
+            raise TfsmError(
+                f"{name} needs {', '.join(sorted(unknown))}: only {' and '.join(KNOWN_NEEDS)} are available"
+            )
         cases = 0 if isinstance(template.cases, tuple) else int(template.cases.shape[-1])
         if "cases" in self.needs and not cases:
             raise TfsmError(
-                f"the selection scheme {name} compares individuals case by case, and the domain "
+                f"the selection scheme {name} compares individuals case by case, but the domain "
                 f"{type(domain).__name__} reports no cases: choose another scheme, such as tournament"
             )
         return self._selection.init(
@@ -79,32 +120,3 @@ class Selector:
                 bounds=getattr(domain, "behavior_bounds", None),
             )
         )
-
-    def cells(self, memory: Nest) -> np.ndarray | None:
-        """Return the middles of the cells `[N, D]` by one run's memory, where a scheme divides behavior into cells."""
-        return np.asarray(self._selection.cell_centers(memory)) if hasattr(self._selection, "cell_centers") else None
-
-    def choose(self, population: Population, seed: Tensor) -> Choice:
-        """Choose in populations with seeds `[B, 2]`; who is broken has no children, the best does in its place."""
-        if self.is_stateful:
-            parent, replaced = (tf.cast(index, tf.int32) for index in self._selection.select(population, seed))
-        else:
-            parent, replaced = choose_batch(self._selection, population.fitness, seed)
-        healthy = tf.math.is_finite(tf.gather(population.fitness, parent, batch_dims=1))
-        best = tf.argmax(population.fitness, axis=-1, output_type=tf.int32)
-        return Choice(tf.where(healthy, parent, best), replaced)
-
-    def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
-        """Say who of the children enters; a broken one is left out, so that it can never become a parent."""
-        healthy = tf.math.is_finite(candidate.fitness)
-        if self.is_stateful:
-            slot, enters, memory = self._selection.admit(population, candidate, seed)
-            return Admission(tf.cast(slot, tf.int32), healthy & enters, memory)
-        replaced = tf.gather(population.fitness, candidate.slot, batch_dims=1)
-        return Admission(candidate.slot, healthy & self._selection.accepts(candidate.fitness, replaced), ())
-
-    def begin(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
-        """Say who of the first individuals enters: everybody, unless the scheme has places of its own for them."""
-        if self.is_stateful:
-            return self.admit(population, candidate, seed)
-        return Admission(candidate.slot, tf.ones_like(candidate.slot, tf.bool), ())

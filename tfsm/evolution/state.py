@@ -1,33 +1,66 @@
-"""Everything that a group of runs in lock step remembers, in variables that are updated in place."""
+"""The state of a group of runs: populations and records, in variables that are updated in place.
+
+Every write to the state is a method of `State`. `Engine.tell` calls those that record evaluated individuals.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfsm.interfaces import Evaluation, Nest, Population, Tensor
+from tfsm.errors import TfsmError
+from tfsm.interfaces import Admission, Evaluation, Nest, Population, Tensor
 
 TALLIES = ("children", "better", "neutral", "broken")
-TABLE_NAMES = {"intensity_scale": "strength", "run_intensity_scale": "control", "is_measured": "measured"}
+TABLE_NAMES = {
+    "intensity_scale": "strength",
+    "run_intensity_scale": "control",
+    "has_sensitivity": "measured",
+    "selection_state": "memory",
+}
 """Names of tables in checkpoint files that differ from the attributes' names; the file format is frozen."""
+
+
+@dataclass(frozen=True)
+class LazyTable:
+    """A table whose rows are read when they are needed: a state may be as large as the memory."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    """`[L, ...]`, of `L` lanes."""
+    row: Callable[[int], np.ndarray]
+    """From an index among the lanes to its row."""
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self.row(index) for index in range(self.shape[0]))
+
+    def take(self, indices: Sequence[int]) -> LazyTable:
+        """Return some of the rows."""
+        return LazyTable(self.dtype, (len(indices), *self.shape[1:]), lambda index: self.row(indices[index]))
 
 
 class State:
     """Populations and records of `runs` runs.
 
+    A lane is the place of one run in this state: the run's index on the first axis of every variable. `W` lanes are
+    read or written at once.
+
     Args:
-        runs: how many runs there is room for.
+        runs: number of runs to allocate.
         population: N.
         size: P.
-        dtype: the genomes' type.
-        template: what an evaluation gives for one genome, as `tf.TensorSpec`s.
-        diagnostics: the names of what the operator reports.
+        dtype: type of the genomes.
+        template: what an evaluation returns for one genome, as `tf.TensorSpec`s.
+        diagnostics: names of the operator's diagnostics.
         reuse: whether to keep each individual's sensitivity.
-        behavior: whether to keep what each individual did.
-        cases: whether to keep how well it did in each case.
-        memory: what the selection scheme remembers of one run at first.
+        behavior: whether to keep each individual's behavior.
+        cases: whether to keep each individual's cases.
+        selection_state: initial state of the selection scheme for one run.
     """
 
     def __init__(
@@ -42,7 +75,7 @@ class State:
         reuse: bool = False,
         behavior: bool = False,
         cases: bool = False,
-        memory: Nest = (),
+        selection_state: Nest = (),
     ) -> None:
         def variable(shape: Sequence[int], kind: tf.DType) -> tf.Variable:
             return tf.Variable(tf.zeros(shape, kind), trainable=False)
@@ -53,19 +86,20 @@ class State:
         self.experience: Nest = tf.nest.map_structure(
             lambda spec: variable([runs, population, *spec.shape], spec.dtype), template.experience
         )
-        told = [runs, population] if behavior else [0, 0]
-        self.behavior = variable([*told, *template.behavior.shape], template.behavior.dtype)
-        reported = [runs, population, *template.cases.shape] if cases else [0, 0, 0]
-        self.cases = variable(reported, tf.float32)
-        self._first_memory = memory
-        self.memory: Nest = tf.nest.map_structure(lambda x: variable([runs, *x.shape], x.dtype), memory)
+        per_individual = [runs, population] if behavior else [0, 0]
+        self.behavior = variable([*per_individual, *template.behavior.shape], template.behavior.dtype)
+        self.cases = variable([runs, population, *template.cases.shape] if cases else [0, 0, 0], tf.float32)
+        self._initial_selection_state = selection_state
+        self.selection_state: Nest = tf.nest.map_structure(
+            lambda x: variable([runs, *x.shape], x.dtype), selection_state
+        )
         self.intensity_scale = variable([runs, population], tf.float32)
-        """How many times the intensity each individual's children get, where intensities adapt."""
+        """Factor of the intensity that each individual was made with, where intensities adapt."""
         self.run_intensity_scale = variable([runs], tf.float32)
-        """How many times the intensity all children of a run get."""
-        kept = [runs, population] if reuse else [0, 0]
-        self.sensitivity = variable([*kept, size], dtype)
-        self.is_measured = variable(kept, tf.bool)
+        """Factor of the intensity for all children of a run."""
+        per_individual = [runs, population] if reuse else [0, 0]
+        self.sensitivity = variable([*per_individual, size], dtype)
+        self.has_sensitivity = variable(per_individual, tf.bool)
         self.champion = variable([runs, size], dtype)
         self.champion_fitness = variable([runs], tf.float32)
         self.best_fitness = variable([runs], tf.float32)
@@ -74,50 +108,80 @@ class State:
         self.solved_at = variable([runs], tf.int32)
         """Evaluations to the first solution; 0 before."""
         self.baseline = variable([runs], tf.float32)
+        """Median fitness of the initial population: what a random network gets."""
         self.tallies = {name: variable([runs], tf.float32) for name in (*TALLIES, *diagnostics)}
         self.clear()
 
     @property
     def size_bytes(self) -> int:
-        """What all of it takes."""
+        """Memory of all variables."""
         return sum(v.shape.num_elements() * v.dtype.size for v in self.tables().values())
 
+    def tables(self) -> dict[str, tf.Variable]:
+        """Return all variables in use, by their names in checkpoint files: they determine the rest of the run."""
+        nested = {"experience": self.experience, "selection_state": self.selection_state}
+        named = {name: v for name, v in vars(self).items() if isinstance(v, tf.Variable) and name not in nested}
+        for name, nest in nested.items():
+            prefix = TABLE_NAMES.get(name, name)
+            named |= {f"{prefix}.{index}": leaf for index, leaf in enumerate(tf.nest.flatten(nest))}
+        named |= {f"tallies.{name}": tally for name, tally in self.tallies.items()}
+        return {TABLE_NAMES.get(name, name): table for name, table in named.items() if table.shape.num_elements()}
+
+    # --- Reading
+
+    def view(self, lanes: Tensor, needs: Collection[str] = ()) -> Population:
+        """Return what a selection scheme sees of these runs; of behavior and cases only what it needs."""
+
+        def read(table: tf.Variable, name: str) -> Tensor:
+            if name in needs:
+                return table.sparse_read(lanes)
+            return tf.zeros([lanes.shape[0] or tf.shape(lanes)[0], 0, table.shape[-1]], table.dtype)
+
+        selection_state = tf.nest.map_structure(lambda v: v.sparse_read(lanes), self.selection_state)
+        fitness = self.fitness.sparse_read(lanes)
+        return Population(fitness, read(self.behavior, "behavior"), read(self.cases, "cases"), selection_state)
+
+    def individuals(self, lanes: Tensor, slots: Tensor) -> tuple[Tensor, Nest]:
+        """Return the genomes `[W, P]` and experience `[W, ...]` of one individual per lane."""
+        place = tf.stack([lanes, slots], axis=-1)
+        return self.genomes.gather_nd(place), tf.nest.map_structure(lambda v: v.gather_nd(place), self.experience)
+
+    def read_tables(self, lanes: Sequence[int]) -> dict[str, LazyTable]:
+        """Return all tables of some lanes, by their names in checkpoint files; valid until the next write."""
+
+        def rows(table: tf.Variable) -> LazyTable:
+            shape = (len(lanes), *table.shape[1:])
+            return LazyTable(_numpy_dtype(table), shape, lambda index: table.gather_nd([[lanes[index]]]).numpy()[0])
+
+        return {name: rows(table) for name, table in self.tables().items()}
+
+    # --- Writing
+
     def clear(self) -> None:
-        """Forget everything, ready for another group of runs."""
+        """Reset everything for another group of runs."""
         for table in (self.fitness, self.champion_fitness, self.best_fitness, self.baseline):
             table.assign(tf.fill(table.shape, float("-inf")))
         self.solved.assign(tf.zeros_like(self.solved))
         self.evaluations.assign(tf.zeros_like(self.evaluations))
         self.solved_at.assign(tf.zeros_like(self.solved_at))
-        self.is_measured.assign(tf.zeros_like(self.is_measured))
+        self.has_sensitivity.assign(tf.zeros_like(self.has_sensitivity))
         for table in (self.intensity_scale, self.run_intensity_scale):
             table.assign(tf.ones_like(table))
         tf.nest.map_structure(
-            lambda v, first: v.assign(tf.broadcast_to(first, v.shape)), self.memory, self._first_memory
+            lambda v, first: v.assign(tf.broadcast_to(first, v.shape)),
+            self.selection_state,
+            self._initial_selection_state,
         )
         self.clear_tallies(range(self.runs))
 
     def clear_tallies(self, lanes: Iterable[int]) -> None:
-        """Begin a new logging interval of these lanes."""
+        """Start a new logging interval of these lanes."""
         place = tf.constant([[lane] for lane in lanes], tf.int32)
         for tally in self.tallies.values():
             tally.scatter_nd_update(place, tf.zeros([len(place)]))
 
-    def tables(self) -> dict[str, tf.Variable]:
-        """Return everything by name, but for what is not in use: all of it decides what comes next."""
-        nested = {"experience": self.experience, "memory": self.memory}
-        named = {
-            TABLE_NAMES.get(name, name): v
-            for name, v in vars(self).items()
-            if isinstance(v, tf.Variable) and name not in nested
-        }
-        for name, nest in nested.items():
-            named |= {f"{name}.{place}": leaf for place, leaf in enumerate(tf.nest.flatten(nest))}
-        named |= {f"tallies.{name}": tally for name, tally in self.tallies.items()}
-        return {name: table for name, table in named.items() if table.shape.num_elements()}
-
     def set_baseline(self, lanes: Sequence[int] | None = None) -> None:
-        """Remember the median initial fitness of these runs, or of all: what a random network gets."""
+        """Set the baseline of these lanes, or of all, to the median fitness of their populations."""
         lanes = range(self.runs) if lanes is None else lanes
         fitness = self.fitness.sparse_read(list(lanes)).numpy()
         finite = np.where(np.isfinite(fitness), fitness, np.nan)
@@ -126,32 +190,134 @@ class State:
         medians[known] = np.nanmedian(finite[known], axis=1)
         self.baseline.scatter_nd_update([[lane] for lane in lanes], medians)
 
-    def view(self, lanes: Tensor, needs: Collection[str] = ()) -> Population:
-        """Return what a selection scheme sees of these runs, of behavior and cases only what it needs."""
+    def restore_tables(self, tables: Mapping[str, LazyTable], lanes: Sequence[int]) -> None:
+        """Overwrite lanes of a cleared state by the rows of tables `[L, ...]`; raise an error where they do not fit."""
+        own = self.tables()
+        for name in {*own, *tables}:
+            given = (tables[name].dtype, tables[name].shape[1:]) if name in tables else "nothing"
+            expected = (_numpy_dtype(own[name]), tuple(own[name].shape[1:])) if name in own else "nothing"
+            if given != expected:
+                raise TfsmError(f"checkpoint mismatch: {name} has {given}, expected {expected}")
+        for name, rows in tables.items():
+            for lane, row in zip(lanes, rows, strict=True):
+                own[name].scatter_nd_update([[lane]], row[None])
 
-        def kept(table: tf.Variable, name: str) -> Tensor:
-            if name in needs:
-                return table.sparse_read(lanes)
-            return tf.zeros([lanes.shape[0] or tf.shape(lanes)[0], 0, table.shape[-1]], table.dtype)
+    def store_sensitivities(self, place: Tensor, sensitivity: Tensor) -> None:
+        """Keep sensitivities `[W, P]` of the individuals at (lane, slot) `[W, 2]`."""
+        self.sensitivity.scatter_nd_update(place, sensitivity)
 
-        memory = tf.nest.map_structure(lambda v: v.sparse_read(lanes), self.memory)
-        fitness = self.fitness.sparse_read(lanes)
-        return Population(fitness, kept(self.behavior, "behavior"), kept(self.cases, "cases"), memory)
+    def mark_sensitivities(self, place: Tensor) -> None:
+        """Note that the sensitivities of the individuals at (lane, slot) `[W, 2]` are known."""
+        self.has_sensitivity.scatter_nd_update(place, tf.ones_like(place[:, 0], tf.bool))
 
-    def individuals(self, lanes: Tensor, slots: Tensor) -> tuple[Tensor, Nest]:
-        """Return the genomes `[W, P]` and experience `[W, ...]` of one individual of each run."""
-        place = tf.stack([lanes, slots], axis=-1)
-        return self.genomes.gather_nd(place), tf.nest.map_structure(lambda v: v.gather_nd(place), self.experience)
+    def set_run_intensity_scale(self, lanes: Tensor, live: Tensor, scale: Tensor) -> None:
+        """Set the intensity scale `[W]` of the lanes that are `live`."""
+        where = tf.where(live)[:, 0]
+        self.run_intensity_scale.scatter_nd_update(tf.gather(lanes, where)[:, None], tf.gather(scale, where))
 
-    def replace(self, lanes: Tensor, slots: Tensor, genomes: Tensor, found: Evaluation) -> None:
-        """Put one individual, of which this was found, in its place in each of these runs."""
+    def tally(
+        self, lanes: Tensor, live: Tensor, fitness: Tensor, parent_fitness: Tensor, diagnostics: Mapping[str, Tensor]
+    ) -> None:
+        """Count children for the log.
+
+        Args:
+            lanes: `[W]`.
+            live: which of them count, `[W]`.
+            fitness: the children's fitness, `[W]`.
+            parent_fitness: their parents' fitness, `[W]`.
+            diagnostics: other values to sum up, `[W]` each.
+        """
+        values = {
+            "children": tf.ones_like(live),
+            "better": fitness > parent_fitness,
+            "neutral": tf.equal(fitness, parent_fitness),
+            "broken": fitness <= self.baseline.sparse_read(lanes),
+            **diagnostics,
+        }
+        with after_evaluation(fitness):
+            for name, value in values.items():
+                counted = tf.where(live, tf.cast(value, tf.float32), 0.0)
+                self.tallies[name].scatter_nd_add(lanes[:, None], counted)
+
+    def record(
+        self,
+        lanes: Tensor,
+        live: Tensor,
+        admission: Admission,
+        genomes: Tensor,
+        evaluation: Evaluation,
+        intensity_scale: Tensor | None = None,
+    ) -> None:
+        """Insert the accepted individuals, and update champions, solutions and the number of evaluations.
+
+        Args:
+            lanes: `[W]`.
+            live: which of them count, `[W]`.
+            admission: which individuals are accepted, and where.
+            genomes: the individuals, `[W, P]`.
+            evaluation: their evaluation.
+            intensity_scale: factors of the intensity that they were made with, `[W]`; None: leave as is.
+        """
+        with after_evaluation(evaluation.fitness):
+            accepted = _gather_where(live & admission.accepted)
+            self._insert(
+                accepted(lanes),
+                accepted(admission.slot),
+                accepted(genomes),
+                tf.nest.map_structure(accepted, evaluation),
+                None if intensity_scale is None else accepted(intensity_scale),
+            )
+            counted = _gather_where(live)
+            tf.nest.map_structure(
+                lambda v, new: v.scatter_nd_update(counted(lanes)[:, None], counted(new)),
+                self.selection_state,
+                admission.state,
+            )
+            self._record_best(lanes, live, genomes, evaluation)
+
+    def _insert(
+        self, lanes: Tensor, slots: Tensor, genomes: Tensor, evaluation: Evaluation, intensity_scale: Tensor | None
+    ) -> None:
         place = tf.stack([lanes, slots], axis=-1)
         self.genomes.scatter_nd_update(place, genomes)
-        self.fitness.scatter_nd_update(place, found.fitness)
+        self.fitness.scatter_nd_update(place, evaluation.fitness)
         if self.behavior.shape[0]:
-            self.behavior.scatter_nd_update(place, found.behavior)
+            self.behavior.scatter_nd_update(place, evaluation.behavior)
         if self.cases.shape[0]:
-            self.cases.scatter_nd_update(place, found.cases)
-        if self.is_measured.shape[0]:
-            self.is_measured.scatter_nd_update(place, tf.zeros_like(slots, tf.bool))
-        tf.nest.map_structure(lambda v, new: v.scatter_nd_update(place, new), self.experience, found.experience)
+            self.cases.scatter_nd_update(place, evaluation.cases)
+        if self.has_sensitivity.shape[0]:
+            self.has_sensitivity.scatter_nd_update(place, tf.zeros_like(slots, tf.bool))
+        tf.nest.map_structure(lambda v, new: v.scatter_nd_update(place, new), self.experience, evaluation.experience)
+        if intensity_scale is not None:
+            self.intensity_scale.scatter_nd_update(place, intensity_scale)
+
+    def _record_best(self, lanes: Tensor, live: Tensor, genomes: Tensor, evaluation: Evaluation) -> None:
+        finite = tf.math.is_finite(evaluation.fitness)
+        solves = live & evaluation.solved & finite
+        solved_before = self.solved.sparse_read(lanes)
+        best = self.best_fitness.sparse_read(lanes)
+        better = live & finite & (evaluation.fitness > best)
+        # The first individual that solves the task is the champion, whatever its fitness, until a better one solves it.
+        leading = _gather_where((solves & ~solved_before) | (better & (solves | ~solved_before)))
+        self.champion.scatter_nd_update(leading(lanes)[:, None], leading(genomes))
+        self.champion_fitness.scatter_nd_update(leading(lanes)[:, None], leading(evaluation.fitness))
+        improving = _gather_where(better)
+        self.best_fitness.scatter_nd_update(improving(lanes)[:, None], improving(evaluation.fitness))
+        solving = _gather_where(solves & ~solved_before)(lanes)
+        self.solved.scatter_nd_update(solving[:, None], tf.ones_like(solving, tf.bool))
+        self.evaluations.scatter_nd_add(lanes[:, None], tf.cast(live, tf.int32))
+        self.solved_at.scatter_nd_update(solving[:, None], self.evaluations.sparse_read(solving))
+
+
+def after_evaluation(fitness: Tensor) -> AbstractContextManager[None]:
+    """Run what follows only after the evaluation: if it fails, the state must not show that there was one."""
+    return tf.control_dependencies([fitness])
+
+
+def _gather_where(mask: Tensor) -> Callable[[Tensor], Tensor]:
+    where = tf.where(mask)[:, 0]
+    return lambda x: tf.gather(x, where)
+
+
+def _numpy_dtype(table: tf.Variable) -> np.dtype[Any]:
+    return np.dtype(table.dtype.as_numpy_dtype)

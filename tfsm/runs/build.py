@@ -1,4 +1,4 @@
-"""Settings -> engine; picklable recipe."""
+"""Builds an engine from settings, here or in a worker."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import keras
 
-from tfsm.evolution.compile_plan import Plan, make_plan
+from tfsm.evolution.compile_plan import Plan, choose_compiler, make_plan
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.evaluation import FailurePolicy, Trial
+from tfsm.evolution.evaluation import Evaluator, FailurePolicy
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import Adaptation, Variation
 from tfsm.interfaces import Domain, Mutation, Selection, StatefulSelection
@@ -27,79 +27,78 @@ from tfsm.settings import Settings
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """All that an engine is made of, before anything is compiled or takes memory."""
+    """All that an engine is made of, before anything is compiled or allocated."""
 
     settings: Settings
-    network: Network
-    domain: Domain
+    evaluator: Evaluator
+    """The network and the domain."""
     mutation: Mutation
     selection: Selection | StatefulSelection
-    initial: Initializer
+    initializer: Initializer
     plan: Plan
 
+    @property
+    def network(self) -> Network:
+        """The network."""
+        return self.evaluator.network
+
+    @property
+    def domain(self) -> Domain:
+        """The domain."""
+        return self.evaluator.domain
+
     def variation(self) -> Variation:
-        """Make what makes children, without populations."""
+        """Return what makes children, without populations."""
         settings = self.settings
         return Variation(
-            self.network,
-            self.domain,
+            self.evaluator,
             self.mutation,
             intensity=settings.intensity,
-            initial=self.initial,
+            initializer=self.initializer,
             seed=settings.seed,
             plan=self.plan,
-            adaptation=self._adaptation(),
+            adaptation=Adaptation(settings.adapt, settings.adapt_rate, settings.target_divergence or 0.0),
         )
 
-    def _adaptation(self) -> Adaptation:
-        settings = self.settings
-        return Adaptation(settings.adapt, settings.adapt_rate, settings.target_divergence or 0.0)
-
     def engine(self) -> Engine:
-        """Make the engine."""
-        settings = self.settings
+        """Return the engine."""
         return Engine(
-            self.network,
-            self.domain,
-            self.mutation,
+            self.variation(),
             self.selection,
-            intensity=settings.intensity,
-            population=settings.population,
-            initial=self.initial,
-            seed=settings.seed,
-            plan=self.plan,
-            adaptation=self._adaptation(),
-            stop_when_solved=settings.stop == "solved",
-            failure_policy=FailurePolicy(settings.evaluation_timeout, settings.failures),
+            population=self.settings.population,
+            stop_when_solved=self.settings.stop == "solved",
         )
 
 
 def without_reuse(settings: Settings) -> Settings:
-    """Return settings for children that are made far from the populations, where no sensitivities are kept."""
+    """Return settings for children that are made by workers, where no sensitivities are kept."""
     return replace(settings, engine={**settings.engine, "reuse": False})
 
 
 def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> PreparedRun:
-    """Build the parts, and find out whether they fit; a model of the user's own takes the place of any other."""
+    """Build the parts, and check that they fit together; a given model replaces the domain's or the settings' one."""
     domain: Domain = build_part(plugins.domains[settings.domain], settings.domain_options)
     mutation: Mutation = build_part(plugins.mutations[settings.mutation], settings.mutation_options)
     selection: Selection | StatefulSelection = build_part(
         plugins.selections[settings.selection], settings.selection_options
     )
-    initial = Initializer(settings.init, settings.init_scale)
-    network = _network(settings, _model(settings, domain, model), initial)
-    trial = Trial(domain, network, FailurePolicy(settings.evaluation_timeout))
-    if getattr(mutation, "needs_gradient", False) and getattr(domain, "compiled", True):
-        genome = initial.genomes(network, fold_in(root_seed(settings.seed), 0, 0)[None])
-        check_differentiable(network, genome, domain.observe(trial.experience(genome)))
+    initializer = Initializer(settings.init, settings.init_scale)
+    network = _build_network(settings, _choose_model(settings, domain, model), initializer)
+    jit, _ = choose_compiler(network, settings.engine.get("compile", "auto"))
+    policy = FailurePolicy(settings.evaluation_timeout, settings.failures)
+    evaluator = Evaluator(domain, network, jit=jit, failure_policy=policy)
+    experience_bytes = evaluator.experience_bytes
+    if getattr(mutation, "needs_gradient", False) and evaluator.is_compiled:
+        genome = initializer.genomes(network, fold_in(root_seed(settings.seed), 0, 0)[None])
+        check_differentiable(network, genome, domain.observe(evaluator.sample_experience(genome)))
     plan = make_plan(
         network,
         runs=settings.runs,
         population=settings.population,
-        experience_bytes=trial.experience_bytes,
+        experience_bytes=experience_bytes,
         **settings.engine,
     )
-    return PreparedRun(settings, network, domain, mutation, selection, initial, plan)
+    return PreparedRun(settings, evaluator, mutation, selection, initializer, plan)
 
 
 def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Engine:
@@ -107,7 +106,7 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
     return prepare(plugins, settings, model=model).engine()
 
 
-def _model(settings: Settings, domain: Domain, model: keras.Model | None) -> keras.Model:
+def _choose_model(settings: Settings, domain: Domain, model: keras.Model | None) -> keras.Model:
     own = domain.network()
     chosen = model
     if chosen is None and settings.model is not None:
@@ -119,18 +118,18 @@ def _model(settings: Settings, domain: Domain, model: keras.Model | None) -> ker
     return chosen
 
 
-def _network(settings: Settings, model: keras.Model, initial: Initializer) -> Network:
+def _build_network(settings: Settings, model: keras.Model, initializer: Initializer) -> Network:
     if not settings.mutated_layers:
         return Network(model)
     if settings.init != "model":
-        # What stays as it is has to be drawn, too: by the experiment's seed, and the same for all runs.
+        # Layers that are not mutated have to be drawn, too: by the experiment's seed, and the same for all runs.
         whole = Network(model)
-        model = whole.child(initial.genomes(whole, fold_in(root_seed(settings.seed), -1, 0)[None])[0].numpy())
+        model = whole.child(initializer.genomes(whole, fold_in(root_seed(settings.seed), -1, 0)[None])[0].numpy())
     return build_network(model, settings.mutated_layers)
 
 
 def collect_notes(settings: Settings, plan: Plan, domain: Domain) -> list[str]:
-    """Return what the user should know before a run."""
+    """Return notes for the user before a run."""
     found = [plan.note] if plan.note else []
     if settings.evaluation_timeout is not None and getattr(domain, "compiled", True):
         found.append("evaluation_timeout has no effect: the domain is compiled together with the loop")

@@ -55,15 +55,15 @@ class CheckpointFiles:
         self._failing = False
         self._tidy()
 
-    def bound(self, spent: int) -> int:
+    def next_check(self, spent: int) -> int:
         """Return the number of evaluations, above `spent`, at which to look again at the latest."""
-        return self._cadence.bound(spent)
+        return self._cadence.next_check(spent)
 
     def is_due(self, spent: int) -> bool:
         """Say whether it is time."""
         return self._cadence.is_due(spent)
 
-    def keep(self, saved: Checkpoint, *, last: bool = False, instead: bool = False) -> None:
+    def save(self, saved: Checkpoint, *, last: bool = False, instead: bool = False) -> None:
         """Write a checkpoint; where that fails the run goes on, and the one before stays.
 
         Args:
@@ -120,12 +120,12 @@ class CheckpointFiles:
             if len(useful) < len(wanted):
                 self._rejected.add(file)
             covered.update(useful)
-            found += [saved.part(part) for part in _together(useful)]
+            found += [saved.select(part) for part in _together(useful)]
         return found
 
     def _useful(self, file: Path, saved: Checkpoint, runs: list[int]) -> list[int]:
         ended = {result.run: result.evaluations for result in saved.results}
-        told = saved.evaluated | ended
+        told = saved.evaluations_by_run | ended
         useful = [run for run in runs if self._is_whole(run, told[run], run in ended)]
         if len(useful) < len(runs):
             others = ", ".join(str(run) for run in runs if run not in useful)
@@ -150,8 +150,8 @@ class CheckpointFiles:
         return saved
 
     def _file(self, saved: Checkpoint) -> Path:
-        last = saved.first + saved.count - 1
-        return self._folder / f"run-{saved.first:03d}-{last:03d}-at-{saved.number:09d}.checkpoint"
+        last = saved.first_run + saved.count - 1
+        return self._folder / f"run-{saved.first_run:03d}-{last:03d}-at-{saved.number:09d}.checkpoint"
 
     def _listed(self) -> Iterator[tuple[Path, range, int]]:
         for file in sorted(self._folder.glob("*.checkpoint")):

@@ -1,4 +1,4 @@
-"""A single child as a task."""
+"""A single child as a task: what a worker does, and how the children of an experiment are dispatched to workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.async_loop import AsyncLoop
 from tfsm.evolution.async_worker import ChildRequest, ChildResult, ChildWorker
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.evaluation import WARM_UP
+from tfsm.evolution.evaluation import WARM_UP, FailurePolicy
 from tfsm.evolution.event_log import Event, EventLog
 from tfsm.parallel.pool import Failure, Message, Pool, WorkerContext
 from tfsm.runs.build import RunRecipe, prepare
@@ -23,60 +23,62 @@ from tfsm.runs.result import to_user_error
 from tfsm.runs.session import Session
 from tfsm.utils.atomic import back_up
 
+ATTEMPTS: Final = 3
+"""How often an individual is tried whose worker dies, fails or takes too long."""
+WAIT_SECONDS: Final = 0.25
+
 
 @dataclass(frozen=True)
 class ChildTask:
-    """Makes one individual; yields once, when it begins, and returns what was bred."""
+    """Makes one individual in a worker; yields once, when it starts, and returns a `ChildResult`."""
 
     experiment: str
-    """Which one it is for."""
-    order: ChildRequest
+    """The experiment that it belongs to."""
+    request: ChildRequest
     recipe: RunRecipe | None = None
     """For a worker that has not made anything for this experiment yet."""
 
     def __call__(self, context: WorkerContext) -> Generator[Any, None, ChildResult]:
-        """Make it, in a worker."""
-        nurseries: dict[str, ChildWorker] = context.cache.setdefault("nurseries", {})
-        if self.experiment not in nurseries:
+        """Make it."""
+        workers: dict[str, ChildWorker] = context.cache.setdefault("child_workers", {})
+        if self.experiment not in workers:
             if self.recipe is None:
-                raise TfsmError("a worker was given an order, and does not know of which experiment")
-            nurseries.clear()  # the memory of the one before
+                raise TfsmError("a worker was given a request of an experiment that it does not know")
+            workers.clear()  # frees the memory of the experiment before
             recipe = self.recipe.for_runs(1)
             prepared = prepare(recipe.plugins(), recipe.settings, model=recipe.model)
-            nurseries[self.experiment] = ChildWorker(prepared.variation())
-        yield "begun"
+            # The dispatcher watches the clock, and decides what happens to an individual that fails.
+            prepared.evaluator.failure_policy = FailurePolicy()
+            workers[self.experiment] = ChildWorker(prepared.variation())
+        yield "started"
         try:
-            return nurseries[self.experiment].make(self.order)
+            return workers[self.experiment].make(self.request)
         except Exception as error:
-            if (explain_write_errors := to_user_error(error)) is not error:
-                raise explain_write_errors from error
+            if (user_error := to_user_error(error)) is not error:
+                raise user_error from error
             raise
-
-
-ATTEMPTS: Final = 3
-"""How often an individual is tried whose worker dies, or takes too long."""
-LOOK_SECONDS: Final = 0.25
 
 
 @dataclass
 class _Assignment:
-    """A worker's order, and since when it is at it."""
+    """What a worker makes, and since when."""
 
-    order: ChildRequest
-    slow: bool
+    request: ChildRequest
+    is_first: bool
+    """Whether it is the first of its kind for this worker, which compiles something for it."""
     since: float = field(default_factory=time.monotonic)
 
 
 class ChildDispatcher:
-    """Evolves an experiment child by child.
+    """Evolves an experiment child by child: asks the loop for requests, sends them to workers, and tells the results.
 
     Args:
         pool: the workers.
         engine: the populations.
-        session: where it is kept, and who is told.
-        recipe: what workers need.
-        replay: events to happen again in the same order.
-        notify: told what the user should know.
+        session: where results are kept, and who is notified.
+        recipe: what workers need to know.
+        replay: events to repeat in the same order.
+        notify: called with messages for the user.
     """
 
     def __init__(
@@ -92,22 +94,22 @@ class ChildDispatcher:
         settings = session.settings
         self._pool, self._session, self._recipe, self._notify = pool, session, recipe, notify
         saved = session.saved()
-        # In another order other things will happen than those that came after the checkpoint.
-        ended = {result.run for group in saved for result in group.results}
-        begun = {run: count for group in saved for run, count in group.evaluated.items()}
-        session.forget({run: begun.get(run, 0) for run in range(settings.runs) if run not in ended})
-        self._log = self._opened_log({run: group.events for group in saved for run in group.runs})
-        as_it_was = [(group.runs, group.events) for group in saved]
+        # Results will arrive in another order, so what came after the checkpoint will not happen again.
+        ended = {result.run for checkpoint in saved for result in checkpoint.results}
+        evaluations = {run: count for checkpoint in saved for run, count in checkpoint.evaluations_by_run.items()}
+        session.forget({run: evaluations.get(run, 0) for run in range(settings.runs) if run not in ended})
+        self._log = self._open_log({run: checkpoint.event_count for checkpoint in saved for run in checkpoint.runs})
+        on_disk = [(checkpoint.runs, checkpoint.event_count) for checkpoint in saved]
         if self._log is not None:
-            saved = [replace(group, events=self._log.count) for group in saved]
-        self.steady = AsyncLoop(
+            saved = [replace(checkpoint, event_count=self._log.count) for checkpoint in saved]
+        self.loop = AsyncLoop(
             engine,
             seed=settings.seed,
             runs=settings.runs,
             evaluations=settings.evaluations,
             log_every=settings.log_every,
             observers=session.observers,
-            events=self._note,
+            events=self._log_event,
             replay=replay,
             failures="broken",
             saved=saved,
@@ -115,154 +117,159 @@ class ChildDispatcher:
         if (
             session.checkpoints is not None
             and session.checkpoints.present
-            and (as_it_was != [(range(settings.runs), self.steady.events)])
+            and (on_disk != [(range(settings.runs), self.loop.event_count)])
         ):
-            self._keep(instead=True)  # what is there would not fit what comes now
-        self._busy: dict[int, _Assignment] = {}
-        self._taught: set[int] = set()
+            self._save(instead=True)  # the files on the disk would not fit what comes now
+        self._assignments: dict[int, _Assignment] = {}
+        self._prepared_workers: set[int] = set()
         self._warm: set[tuple[int, bool]] = set()
-        self._lost: deque[ChildRequest] = deque()
+        self._to_retry: deque[ChildRequest] = deque()
         self._attempts: dict[tuple[int, int], int] = {}
         self.evaluated = 0
-        """Individuals that were settled here."""
+        """Individuals that were evaluated here."""
 
     def run(self, stop: Callable[[], bool]) -> None:
-        """Evolve until all runs have ended, or an end is asked for; all is kept."""
+        """Evolve until all runs have ended, or `stop` returns True; everything is saved."""
         try:
-            while not self.steady.ended:
-                self._hand_out()
+            while not self.loop.ended:
+                self._dispatch()
                 if stop():
-                    self._keep()
-                    self.steady.finish_early()
+                    self._save()
+                    self.loop.finish_early()
                     break
-                messages, now = self._pool.wait(LOOK_SECONDS), time.monotonic()
-                self._hear(messages)
-                self._look_at_the_clock(now)
+                messages, now = self._pool.wait(WAIT_SECONDS), time.monotonic()
+                self._receive(messages)
+                self._check_timeouts(now)
                 if self._is_due():
-                    self._keep()
+                    self._save()
             else:
-                self._keep(last=True)
+                self._save(last=True)
         except WriteError:
-            raise  # in the midst of telling something: only the last checkpoint is right
+            raise  # in the middle of a report: only the last checkpoint is right
         except TfsmError:
-            self._keep()
-            self.steady.finish_early()
+            self._save()
+            self.loop.finish_early()
             raise
         finally:
-            for worker in self._busy:
+            for worker in self._assignments:
                 self._pool.kill(worker)
             if self._log is not None:
-                with suppress(OSError):  # whatever a checkpoint counts on is on the disk by now
+                with suppress(OSError):  # what a checkpoint relies on is on the disk by now
                     self._log.close()
 
-    def _opened_log(self, keep: Mapping[int, int]) -> EventLog | None:
+    # --- The event log
+
+    def _open_log(self, keep: Mapping[int, int]) -> EventLog | None:
         if self._session.directory is None:
             return None
         file = self._session.directory / ORDER
         try:
             return EventLog(file, keep)
         except TfsmError as error:
-            aside = f", and is kept as {back_up(file, 'damaged').name}" if file.is_file() else ""
-            self._notify(f"warning: {error}: the order cannot be replayed from it any more{aside}")
+            backup = f"; the file is kept as {back_up(file, 'damaged').name}" if file.is_file() else ""
+            self._notify(f"warning: {error}: this run can no longer be replayed{backup}")
             return None
 
-    def _note(self, event: Event) -> None:
+    def _log_event(self, event: Event) -> None:
         if self._log is not None and self._session.directory is not None:
             with explain_write_errors(self._session.directory):
                 self._log(event)
 
-    def _hand_out(self) -> None:
-        idle = [worker for worker in range(self._pool.size) if worker not in self._busy and self._pool.is_ready(worker)]
-        while idle and self._lost:
-            order = self._lost.popleft()
-            if self.steady.is_waiting_for(order):
-                self._submit(idle.pop(0), order)
-        for worker, order in zip(idle, self.steady.ask(len(idle)), strict=False):
-            self._submit(worker, order)
+    # --- Ask: requests to workers
 
-    def _submit(self, worker: int, order: ChildRequest) -> None:
-        taught, kind = worker in self._taught, (worker, order.parent is None)
+    def _dispatch(self) -> None:
+        workers = range(self._pool.size)
+        idle = [worker for worker in workers if worker not in self._assignments and self._pool.is_ready(worker)]
+        while idle and self._to_retry:
+            request = self._to_retry.popleft()
+            if self.loop.is_waiting_for(request):
+                self._submit(idle.pop(0), request)
+        for worker, request in zip(idle, self.loop.ask(len(idle)), strict=False):
+            self._submit(worker, request)
+
+    def _submit(self, worker: int, request: ChildRequest) -> None:
+        is_prepared, kind = worker in self._prepared_workers, (worker, bool(request.parents))
         experiment = self._session.about["experiment"]
-        self._pool.submit(worker, ChildTask(experiment, order, None if taught else self._recipe))
-        # First individuals and children are compiled apart.
-        self._busy[worker] = _Assignment(order, slow=kind not in self._warm)
-        self._taught.add(worker)
+        self._pool.submit(worker, ChildTask(experiment, request, None if is_prepared else self._recipe))
+        # Initial individuals and children are compiled separately.
+        self._assignments[worker] = _Assignment(request, is_first=kind not in self._warm)
+        self._prepared_workers.add(worker)
         self._warm.add(kind)
 
-    def _unlearn(self, worker: int) -> None:
-        """Hear that there is another worker in the place of one that knew what it is about, or that it may not."""
-        self._taught.discard(worker)
+    def _forget_worker(self, worker: int) -> None:
+        """Note that a worker was replaced, or may not know the experiment."""
+        self._prepared_workers.discard(worker)
         self._warm -= {(worker, True), (worker, False)}
 
-    def _hear(self, messages: Sequence[Message]) -> None:
-        arrived: list[ChildResult] = []
+    # --- Tell: results from workers
+
+    def _receive(self, messages: Sequence[Message]) -> None:
+        results: list[ChildResult] = []
         for worker, kind, content in messages:
-            if kind in ("died", "failed"):  # which may have been before it had all that it needs
-                self._unlearn(worker)
-            if worker not in self._busy:
+            if kind in ("died", "failed"):  # perhaps before it had all that it needs
+                self._forget_worker(worker)
+            if worker not in self._assignments:
                 continue
             if kind == "event":
-                self._busy[worker].since = time.monotonic()
+                self._assignments[worker].since = time.monotonic()
                 continue
-            order = self._busy.pop(worker).order
+            request = self._assignments.pop(worker).request
             if kind == "done":
-                arrived.append(content)
+                results.append(content)
             elif kind == "died":
-                self._try_again(order, f"a worker died: {content}")
+                self._retry(request, f"a worker died: {content}")
             else:
-                self._settle(arrived)
-                self._failed(order, content)
-        self._settle(arrived)
+                self._tell(results)
+                self._handle_failure(request, content)
+        self._tell(results)
 
-    def _settle(self, arrived: list[ChildResult]) -> None:
-        ended = len(self.steady.results)
-        self.steady.tell(*arrived)
-        self.evaluated += len(arrived)
-        arrived.clear()
-        if len(self.steady.results) > ended and not self.steady.ended:
-            self._keep()  # without it, how the run ended would be found out again, and come out otherwise
+    def _tell(self, results: list[ChildResult]) -> None:
+        ended = len(self.loop.results)
+        self.loop.tell(*results)
+        self.evaluated += len(results)
+        results.clear()
+        if len(self.loop.results) > ended and not self.loop.ended:
+            self._save()  # without it, a resumed run would end again, and differently
 
-    def _failed(self, order: ChildRequest, failure: Failure) -> None:
-        if self._session.settings.failures == "stop" and self.steady.is_waiting_for(order):
+    def _handle_failure(self, request: ChildRequest, failure: Failure) -> None:
+        if self._session.settings.failures == "stop" and self.loop.is_waiting_for(request):
             raise TfsmError(failure.message if failure.is_user_error else f"a worker failed: {failure.message}")
-        self._try_again(order, failure.message)
+        self._retry(request, failure.message)
 
-    def _try_again(self, order: ChildRequest, why: str) -> None:
-        if not self.steady.is_waiting_for(order):
-            return  # its run has ended meanwhile
-        key = order.run, order.number
-        self._attempts[key] = self._attempts.get(key, 0) + 1
-        if self._attempts[key] >= ATTEMPTS:
-            self._give_up(order, why)
+    def _retry(self, request: ChildRequest, reason: str) -> None:
+        if not self.loop.is_waiting_for(request):
+            return  # its run has ended in the meantime
+        self._attempts[request.key] = self._attempts.get(request.key, 0) + 1
+        if self._attempts[request.key] >= ATTEMPTS:
+            self._notify(f"warning: {reason}; run {request.run}'s individual {request.number} counts as broken")
+            self.loop.tell_failure(request, reason)
+            self.evaluated += 1
         else:
-            self._notify(f"warning: {why}; run {order.run}'s individual {order.number} is made again")
-            self._lost.append(order)
+            self._notify(f"warning: {reason}; run {request.run}'s individual {request.number} is made again")
+            self._to_retry.append(request)
 
-    def _give_up(self, order: ChildRequest, why: str) -> None:
-        self._notify(f"warning: {why}; run {order.run}'s individual {order.number} counts as broken")
-        self.steady.failed(order, why)
-        self.evaluated += 1
-
-    def _look_at_the_clock(self, now: float) -> None:
-        """End what takes too long, as of when everybody was listened to: who was done by then has said so."""
+    def _check_timeouts(self, now: float) -> None:
+        """Kill workers that take too long, as of `now`: when messages were last received, so that none is waiting."""
         limit = self._session.settings.evaluation_timeout
         if limit is None:
             return
-        for worker, busy in list(self._busy.items()):
-            if now - busy.since > limit + WARM_UP * busy.slow:
+        for worker, assignment in list(self._assignments.items()):
+            if now - assignment.since > limit + WARM_UP * assignment.is_first:
                 self._pool.kill(worker)
-                self._unlearn(worker)
-                del self._busy[worker]
-                self._try_again(busy.order, f"an evaluation took longer than {limit:g} seconds")
+                self._forget_worker(worker)
+                del self._assignments[worker]
+                self._retry(assignment.request, f"an evaluation took longer than {limit:g} seconds")
+
+    # --- Checkpoints
 
     def _is_due(self) -> bool:
-        keeper = self._session.checkpoints
-        return keeper is not None and keeper.is_due(self.steady.evaluations_used)
+        checkpoints = self._session.checkpoints
+        return checkpoints is not None and checkpoints.is_due(self.loop.evaluations_used)
 
-    def _keep(self, *, last: bool = False, instead: bool = False) -> None:
+    def _save(self, *, last: bool = False, instead: bool = False) -> None:
         if self._session.checkpoints is None:
             return
         if self._log is not None and self._session.directory is not None:
             with explain_write_errors(self._session.directory):
                 self._log.flush()
-        self._session.checkpoints.keep(self.steady.saved(), last=last, instead=instead)
+        self._session.checkpoints.save(self.loop.checkpoint(), last=last, instead=instead)

@@ -119,7 +119,7 @@ def diagnose_run(engine: Engine) -> RunDiagnosis:
         runs_at_once=plan.runs,
         lanes=plan.widths(),
         operator="one run after another" if plan.one_by_one else "all runs at once",
-        sensitivities="kept for a parent's next child" if engine.reuses else "measured for every child",
+        sensitivities="kept for a parent's next child" if engine.reuses_sensitivities else "measured for every child",
         memory_mib=engine.state.size_bytes / _MIB,
         cores=os.cpu_count() or 1,
         layers=_layers(engine.network),

@@ -56,15 +56,15 @@ class RemoteObserver(ForwardingObserver):
         """Collect a message for the user."""
         self._forward("notify", message)
 
-    def bound(self, spent: int) -> int:
+    def next_check(self, spent: int) -> int:
         """Return the number of evaluations, above `spent`, at which to look again at the latest."""
-        return self._cadence.bound(spent)
+        return self._cadence.next_check(spent)
 
     def is_due(self, spent: int) -> bool:
         """Say whether it is time for a checkpoint."""
         return self._cadence.is_due(spent)
 
-    def keep(self, saved: Checkpoint, *, last: bool = False) -> None:
+    def save(self, saved: Checkpoint, *, last: bool = False) -> None:
         """Collect a checkpoint."""
         began = perf_counter()
         self._forward("checkpoint", (pack_checkpoint(saved, self._about), last))
@@ -152,7 +152,7 @@ class RunGroup:
             self.deaths = 0
             content, last = event.content
             if session.checkpoints is not None:
-                session.checkpoints.keep(unpack_checkpoint(content)[0], last=last)
+                session.checkpoints.save(unpack_checkpoint(content)[0], last=last)
             else:
                 self.saved = [unpack_checkpoint(content)[0]]
         elif event.name == "notify":

@@ -157,13 +157,13 @@ def _evolve_children(
     """Evolve one experiment after another, each with all workers."""
     for one in underway:
         engine = one.prepared.engine()
-        steadily = ChildDispatcher(pool, engine, one.session, one.work.recipe, replay=replay, notify=notify)
-        steady = steadily.steady
+        dispatcher = ChildDispatcher(pool, engine, one.session, one.work.recipe, replay=replay, notify=notify)
+        loop = dispatcher.loop
         if not stop():
-            steadily.run(stop)
-        one.work.results = {result.run: result for result in steady.results}
-        interrupted = steady.interrupted or not steady.ended
-        one.work.ends = [GroupResult(interrupted, steady.compile_seconds, steadily.evaluated)]
+            dispatcher.run(stop)
+        one.work.results = {result.run: result for result in loop.results}
+        interrupted = loop.interrupted or not loop.ended
+        one.work.ends = [GroupResult(interrupted, loop.compile_seconds, dispatcher.evaluated)]
         one.end()
 
 

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsm.evolution.variation import Mates, mutate_batch, recombines
+from tfsm.evolution.variation import mutate_batch, recombines
 from tfsm.interfaces import Child, Tensor
 from tfsm.kernels.random import root_seed
 from tfsm.models.genome import find_sections
@@ -213,7 +213,7 @@ def make_siblings(part: Any, network: Network, intensity: float, count: int) -> 
 
 def call(part: Any, network: Network, parents: Tensor, inputs: Tensor, intensity: Tensor, seed: Tensor) -> Child:
     """Call an operator as the engine does; one that recombines gets mates with the same experience."""
-    mates = Mates(-parents[..., ::-1], inputs) if recombines(part) else None
+    mates = (-parents[..., ::-1], inputs) if recombines(part) else None
     return mutate_batch(part, network, parents, inputs, intensity, seed, mates)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsm.evolution.variation import choose_batch
+from tfsm.evolution.selection import choose_batch
 from tfsm.interfaces import Admission, Candidate, Choice, Population, SelectionContext, StatefulSelection, Tensor
 from tfsm.kernels.random import fold_in, uniform
 from tfsm.testing.check_common import (

@@ -209,7 +209,7 @@ def evolved(runs: range) -> tuple[bytes, list[dict[str, object]]]:
     resolved = resolve(plugins, domain="topdown-maze", mutation="sm-g-sum", overrides=overrides, sets=sets)
     engine = build_engine(plugins, resolved.settings)
     assert engine.plan.one_by_one
-    assert engine.reuses
+    assert engine.reuses_sensitivities
     loop = LockstepLoop(engine, seed=0, runs=runs, evaluations=24, log_every=12, observers=[told])
     champions = {result.run: result.champion.tobytes() for result in loop.run()}
     return champions[runs[-1]], [line for line in told.metrics if line["run"] == runs[-1]]

@@ -1,0 +1,137 @@
+"""Which individual may be dispatched when, and how stale its result is, against a plain list of everything."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfsm.evolution.checkpoint import AsyncRunState
+from tfsm.evolution.in_flight import InFlightTracker
+
+MOVES = st.lists(st.tuples(st.sampled_from(["out", "in", "in", "end", "save"]), st.integers(0, 99)), max_size=120)
+
+
+class Books:
+    """Everything that ever happened, looked through from the beginning at every question."""
+
+    def __init__(self, runs: int, initial: int, budget: int) -> None:
+        self.runs, self.initial, self.budget = runs, initial, budget
+        self.past: list[tuple[str, int, int]] = []
+        self.ended: set[int] = set()
+
+    def evaluated(self, run: int) -> list[int]:
+        return [number for kind, own, number in self.past if kind == "in" and own == run]
+
+    def in_flight(self, run: int) -> list[int]:
+        found: list[int] = []
+        for kind, own, number in self.past:
+            if kind == "lost":
+                found = []
+            elif own == run:
+                found = [*found, number] if kind == "out" else [other for other in found if other != number]
+        return [] if run in self.ended else found
+
+    def staleness(self, run: int, number: int) -> int:
+        out = max(i for i, event in enumerate(self.past) if event == ("out", run, number))
+        return sum(kind == "in" and own == run for kind, own, _ in self.past[out:])
+
+    def allowed(self, run: int) -> set[int]:
+        bound = self.initial if len(self.evaluated(run)) < self.initial else self.budget
+        taken = {*self.evaluated(run), *self.in_flight(run)}
+        return set() if run in self.ended else set(range(bound)) - taken
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 8), MOVES)
+def test_the_books_agree(runs: int, initial: int, more: int, moves: list[tuple[str, int]]) -> None:
+    budget = initial + more
+    tracker, books = (
+        InFlightTracker(range(runs), initial_population=initial, budget=budget),
+        Books(runs, initial, budget),
+    )
+    stale: dict[int, list[int]] = {run: [] for run in range(runs)}
+    for move, which in moves:
+        in_flight = [(run, number) for run in range(runs) for number in books.in_flight(run)]
+        if move == "out":
+            allowed = {run: books.allowed(run) for run in range(runs) if books.allowed(run)}
+            expected = min(
+                allowed, key=lambda run: (len(books.in_flight(run)), len(books.evaluated(run)), run), default=None
+            )
+            found = tracker.next()
+            assert found == (None if expected is None else (expected, min(allowed[expected])))
+            if found is not None:
+                tracker.dispatch(*found)
+                books.past.append(("out", *found))
+        elif move == "in" and in_flight:
+            run, number = in_flight[which % len(in_flight)]
+            if number >= initial:
+                stale[run].append(books.staleness(run, number))
+            books.past.append(("in", run, number))
+            assert tracker.tell(run, number) == len(books.evaluated(run))
+        elif move == "end" and which < runs:
+            tracker.end(which)
+            books.ended.add(which)
+        elif move == "save":
+            kept = {run: (tracker.runs[run].evaluated, tracker.snapshot(run)) for run in tracker.active_runs}
+            tracker = InFlightTracker(range(runs), initial_population=initial, budget=budget)
+            for run in range(runs):
+                if run in kept:
+                    tracker.restore(run, *kept[run])
+                else:
+                    tracker.end(run)
+            books.past.append(("lost", -1, -1))
+        for run in range(runs):
+            assert all(
+                tracker.is_in_flight(run, number) == (number in books.in_flight(run)) for number in range(budget)
+            )
+            assert len(set(books.evaluated(run))) == len(books.evaluated(run)) <= budget
+    for run in set(range(runs)) - books.ended:
+        own = stale[run]
+        metrics = tracker.end_interval(run)
+        assert metrics["staleness"] == (sum(own) / len(own) if own else None)
+        assert metrics["staleness_most"] == (max(own) if own else None)
+        assert tracker.end_interval(run)["staleness"] is None, "the next interval begins"
+
+
+@pytest.mark.parametrize(
+    ("run", "number", "why"),
+    [(7, 0, "no such run"), (1, 0, "it has ended"), (0, 5, "next number of this run is 2"), (0, 2, "only 1 of this")],
+)
+def test_what_cannot_be_is_said(run: int, number: int, why: str) -> None:
+    tracker = InFlightTracker(range(2), initial_population=2, budget=9)
+    tracker.dispatch(0, 0)
+    tracker.dispatch(0, 1)
+    tracker.tell(0, 1)
+    tracker.end(1)
+    with pytest.raises(ValueError, match=why):
+        tracker.dispatch(run, number)
+
+
+@given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 4))
+def test_a_lesser_budget_is_spent_too(moves: list[int], more: int) -> None:
+    tracker = InFlightTracker(range(1), initial_population=2, budget=20)
+    for move in moves:
+        run_tracker, chosen = tracker.runs[0], tracker.next()
+        if move % 2 and chosen is not None:
+            tracker.dispatch(*chosen)
+        elif run_tracker.in_flight:
+            tracker.tell(0, sorted(run_tracker.in_flight)[move % len(run_tracker.in_flight)])
+    evaluated, kept = tracker.runs[0].evaluated, tracker.snapshot(0)
+    tracker = InFlightTracker(range(1), initial_population=2, budget=evaluated + 1 + more)
+    tracker.restore(0, evaluated, kept)
+    while tracker.runs[0].evaluated < evaluated + 1 + more:
+        chosen = tracker.next()
+        assert chosen is not None
+        assert chosen[1] < evaluated + 1 + more
+        tracker.dispatch(*chosen)
+        tracker.tell(*chosen)
+
+
+def test_failures_of_an_interval_are_counted() -> None:
+    tracker = InFlightTracker(range(1), initial_population=1, budget=9)
+    for number in range(3):
+        tracker.dispatch(0, number)
+        tracker.tell(0, number, failed=number != 1)
+    assert tracker.snapshot(0) == AsyncRunState((), children=2, failed=2)
+    assert tracker.end_interval(0)["failed"] == 2
+    assert tracker.end_interval(0)["failed"] == 0
