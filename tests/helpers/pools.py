@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from tfsm.parallel.pool import Backend, Message, Task, WorkerContext
-from tfsm.parallel.worker import run_task
+from tfsm.parallel.pool import Backend, Message
+from tfsm.parallel.worker import Task, WorkerContext, run_task
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 
 from tfsm.parallel.pool import Pool
 from tfsm.parallel.process_pool import ProcessPool
-from tfsm.parallel.ray_pool import RayPool, join
+from tfsm.parallel.ray_pool import RayPool, connect
 
 Make = Callable[[int], Pool]
 
@@ -21,9 +21,9 @@ def make(request: pytest.FixtureRequest) -> Iterator[Make]:
         return
     if find_spec("ray") is None:  # not importorskip: Ray looks at the environment when it is imported
         pytest.skip("Ray is not installed")
-    joined = join(None, 8)  # one for all, because it takes seconds to start
+    connection = connect(None, 8)  # one for all, because it takes seconds to start
     yield RayPool
-    joined.leave()
+    connection.close()
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tfsm.parallel.pool import Message, Pool, Task
+from tfsm.parallel.pool import Message, Pool
+from tfsm.parallel.worker import Task
 
 PATIENCE = 60.0
 

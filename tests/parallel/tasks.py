@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tfsm.errors import TfsmError
-from tfsm.parallel.pool import WorkerContext
+from tfsm.parallel.worker import WorkerContext
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def test_running_out_of_memory_is_told(pool: Pool) -> None:
     kind, content = outcome(pool, tasks.runs_out_of_memory)[-1]
     assert kind in ("failed", "died")
     if kind == "failed":
-        assert "MemoryError" in content.text
+        assert "MemoryError" in content.message
     pool.kill(0)
     assert outcome(pool, tasks.Says((1,)))[0] == ("event", 1)
 
@@ -202,7 +202,7 @@ def test_a_task_that_cannot_be_sent_is_refused_in_words(pool: Pool) -> None:
 def test_what_cannot_be_loaded_takes_only_its_worker(pool: Pool) -> None:
     kind, content = outcome(pool, tasks.sends_unloadable)[-1]
     assert kind in ("died", "failed")
-    assert "not here" in (content if kind == "died" else content.text)
+    assert "not here" in (content if kind == "died" else content.message)
     if kind == "failed":
         pool.kill(0)
     assert outcome(pool, tasks.Says((1,)))[0] == ("event", 1)

@@ -15,10 +15,11 @@ import pytest
 from tests.parallel import tasks
 from tests.parallel.pools import is_gone, next_of, outcome
 from tfsm.errors import TfsmError
-from tfsm.parallel import process_pool as link
-from tfsm.parallel import worker as packing
-from tfsm.parallel.pool import THREAD_VARIABLES, WorkerContext, count_cores
+from tfsm.parallel import processes, worker
+from tfsm.parallel.pool import THREAD_VARIABLES
 from tfsm.parallel.process_pool import ProcessPool
+from tfsm.parallel.processes import count_cores
+from tfsm.parallel.worker import WorkerContext
 
 
 @pytest.fixture
@@ -66,16 +67,16 @@ def test_a_death_is_heard_of_though_another_process_holds_the_channel(pool: Proc
 
 
 def test_a_worker_that_cannot_begin_is_not_started_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link, "_PROGRAM", "raise SystemExit('no luck')")
+    monkeypatch.setattr(processes, "_PROGRAM", "raise SystemExit('no luck')")
     with ProcessPool(1) as pool:
         for _ in range(2):
             assert next_of(pool, 0)[1:] == ("died", "exit code 1: no luck")
-        with pytest.raises(TfsmError, match=r"^worker processes end before they have begun: exit code 1: no luck$"):
+        with pytest.raises(TfsmError, match=r"^worker processes do not start: exit code 1: no luck$"):
             pool.wait(30.0)
 
 
 def test_cloudpickle_is_named_where_it_would_help(pool: ProcessPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "_by_value", lambda: None)
+    monkeypatch.setattr(worker, "_find_cloudpickle", lambda: None)
     with pytest.raises(TfsmError, match=r"in a module that can be imported, or pip install cloudpickle$"):
         pool.submit(0, lambda context: iter(()))
 
@@ -119,7 +120,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(
-    ("module", "pool"), [("processes", "ProcessPool"), pytest.param("raying", "RayPool", marks=pytest.mark.slow)]
+    ("module", "pool"), [("process_pool", "ProcessPool"), pytest.param("ray_pool", "RayPool", marks=pytest.mark.slow)]
 )
 def test_no_worker_outlives_a_driver_that_is_killed(module: str, pool: str) -> None:
     command = [sys.executable, "-c", DRIVER.format(module=module, pool=pool)]
@@ -133,7 +134,7 @@ def test_no_worker_outlives_a_driver_that_is_killed(module: str, pool: str) -> N
 
 
 def test_places_import_neither_tensorflow_nor_ray() -> None:
-    modules = "processes, raying, threads, actor, serving, task"
+    modules = "pool, process_pool, processes, ray_pool, worker"
     heavy = "{'tensorflow', 'ray', 'numpy'} & {*sys.modules}"
     code = f"from tfsm.parallel import {modules}; import sys; print({heavy})"
     path = os.pathsep.join(path or os.getcwd() for path in sys.path)

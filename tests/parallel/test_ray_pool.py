@@ -14,10 +14,9 @@ import pytest
 from tests.parallel import tasks
 from tests.parallel.pools import is_gone, outcome
 from tfsm.errors import TfsmError
-from tfsm.parallel import ray_pool as connecting
-from tfsm.parallel import ray_pool as raying
+from tfsm.parallel import ray_pool
 from tfsm.parallel.pool import THREAD_VARIABLES
-from tfsm.parallel.ray_pool import RayPool, join
+from tfsm.parallel.ray_pool import RayPool, connect
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 
@@ -30,30 +29,35 @@ def test_what_to_install_is_said_where_ray_is_missing(monkeypatch: pytest.Monkey
 
 @needs_ray
 @pytest.mark.parametrize(
-    ("address", "words"),
+    ("address", "reason"),
     [
-        ("127.0.0.1:9", "nothing answers there"),
-        ("ray://127.0.0.1:9", "nothing answers there"),
-        ("ray://127.0.0.1", "nothing answers there|not Ray"),
-        ("nonsense", "an address is 'auto', 'host:port' or 'ray://host:port'"),
-        ("nohost.invalid:6379", "nothing answers there"),
-        ("a..b:6379", "nothing answers there"),
-        ("127.0.0.1:99999999999999999999", "nothing answers there"),
-        ("127.0.0.1:²", "an address is"),
+        ("nonsense", "Invalid address format: nonsense"),
+        ("127.0.0.1:²", "Unable to parse port number"),
+        pytest.param("127.0.0.1:9", "Failed to connect to Ray cluster", marks=pytest.mark.slow),
+        pytest.param("ray://127.0.0.1:9", "ray client connection timeout", marks=pytest.mark.slow),
+        pytest.param("nohost.invalid:6379", "Failed to connect to Ray cluster", marks=pytest.mark.slow),
+        pytest.param("127.0.0.1:99999999999999999999", "Failed to connect to Ray cluster", marks=pytest.mark.slow),
     ],
 )
-def test_an_address_that_does_not_answer_is_told(address: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "PATIENCE", 0.2)
-    with pytest.raises(TfsmError, match=rf"^Ray at '{address}' cannot be joined: .*({words})"):
+def test_an_address_without_ray_is_reported_in_one_line(address: str, reason: str) -> None:
+    with pytest.raises(TfsmError, match=rf"^cannot connect to Ray at '{address}': .*{reason}") as caught:
         RayPool(1, address)
+    assert "\n" not in str(caught.value)
 
 
 @needs_ray
-def test_something_else_than_ray_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "PATIENCE", 0.2)
+def test_no_ray_on_this_machine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(TfsmError, match=r"^cannot connect to Ray at 'auto': Could not find any running Ray instance"):
+        RayPool(1, "auto")
+
+
+@needs_ray
+@pytest.mark.slow
+def test_a_server_that_is_not_ray_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(TfsmError, match="what answers there is not Ray; is the port right"):
+        with pytest.raises(TfsmError, match=f"^cannot connect to Ray at '{address}': Failed to connect"):
             RayPool(1, address)
 
 
@@ -101,17 +105,17 @@ def test_a_ray_of_our_own_is_quiet_keeps_to_this_machine_and_ends_with_the_pool(
 @needs_ray
 @pytest.mark.slow
 def test_what_is_waited_for_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raying, "NOTICE", 2.0)
+    monkeypatch.setattr(ray_pool, "NOTICE_SECONDS", 2.0)
     said: list[str] = []
-    joined = join(None, 1)
+    connection = connect(None, 1)
     try:
         with RayPool(2, notify=said.append) as pool:
             while not said:
                 pool.wait(1.0)
             pool.wait(2.0)
-            begun = next(number for number in range(2) if pool._hands[number].ready)
+            begun = next(number for number in range(2) if pool.is_ready(number))
             assert outcome(pool, tasks.Says((1,)), begun)[0] == ("event", 1)
     finally:
-        joined.leave()
-    assert said == ["waiting for 1 of 2 workers to begin: each needs 1 CPU, and Ray has 0 of 1 free"]
+        connection.close()
+    assert said == ["waiting for 1 of 2 workers to start: each needs 1 CPU, and Ray has 0 of 1 free"]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

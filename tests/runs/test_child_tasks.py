@@ -102,7 +102,7 @@ def test_what_was_begun_child_by_child_does_not_go_on_in_groups(tmp_path: Path) 
     evolved(here(2, "children"), HostTarget(near=0.0), out=out)
     plugins, resolved = settled(HostTarget(near=0.0), evaluations=60)
     for backend in (None, here(2)):
-        with pytest.raises(TfsmError, match="was begun with --grain children, and goes on with that only"):
+        with pytest.raises(TfsmError, match="was started with --grain children and can only be resumed with it"):
             run_experiment(plugins, resolved, out=out, resume=True, backend=backend)
     assert read_record(out)["status"] == "finished"
 

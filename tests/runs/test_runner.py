@@ -286,7 +286,7 @@ def test_going_on_is_where_it_was_unless_told(tmp_path: Path) -> None:
     before = {"plan": {"place": Backend("processes", 2, None, "children").as_dict()}}
     assert resume_backend(before, tmp_path, Backend(), explicit=False) == Backend("processes", 2, None, "children")
     assert resume_backend({}, tmp_path, Backend(), explicit=False) == Backend()
-    with pytest.raises(tfsm.TfsmError, match="was begun with --grain children"):
+    with pytest.raises(tfsm.TfsmError, match="was started with --grain children"):
         resume_backend(before, tmp_path, Backend("ray"), explicit=True)
 
 

@@ -1,141 +1,89 @@
-"""Ray actors."""
+"""A pool of Ray actors, on this machine or on a cluster."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
-import socket
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, cast
+from typing import Any, Final, NamedTuple
 
 from tfsm.errors import TfsmError
-from tfsm.parallel.pool import (
-    THREAD_VARIABLES,
-    Kind,
-    Message,
-    Task,
-    count_cores,
-    describe_actor_death,
-    worker_environment,
-)
-from tfsm.parallel.worker import Actor, from_parcel, pack_task, to_parcel, unpack
+from tfsm.parallel.pool import THREAD_VARIABLES, BasePool, WorkerHandle, worker_environment
+from tfsm.parallel.processes import Frames, count_cores
+from tfsm.parallel.worker import Actor, from_parcel, to_parcel
 from tfsm.utils.optional import optional
 from tfsm.utils.tf_startup import silence_stderr
 
-PATIENCE: Final = 5.0
-"""Seconds for an address to answer at all."""
-
-# Ray looks at these when it is imported. The first keeps what it has to say of dead workers off the driver's output,
-# where the pool tells it; the second lets a Ray of our own listen on the loopback device only; the third is how often
-# it tries to join a cluster, each time for up to 40 seconds.
+# Ray reads these when it is imported. The first keeps its messages about dead workers off the driver's output, since
+# the pool reports them. The second makes a Ray of our own listen on the loopback device only. The others limit the time
+# to connect to a cluster, which is a minute and more by default.
 _QUIET: Final = {"RAY_DEDUP_LOGS_SKIP_REGEX": "."}
 _LOOPBACK: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-_BRIEF: Final = {"RAY_NUM_REDIS_GET_RETRIES": "2"}
+_BRIEF: Final = {
+    "RAY_NUM_REDIS_GET_RETRIES": "1",
+    "RAY_gcs_rpc_server_connect_timeout_s": "3",
+    "RAY_py_gcs_connect_timeout_s": "5",
+}
 
 
-class Joined(NamedTuple):
+class RayConnection(NamedTuple):
     """A Ray that this process talks to.
 
     Attributes:
         ray: the module.
-        address: as it was given; None if it is on this machine for this process alone.
-        ours: this process joined it on the pool's behalf, and has to leave it.
+        address: as it was given; None if it runs on this machine for this process alone.
+        owned: whether this process connected for the pool's sake, and has to disconnect.
     """
 
     ray: Any
     address: str | None
-    ours: bool
+    owned: bool
 
     @property
     def is_client(self) -> bool:
-        """Whether a server on the cluster acts for this process, which can pass on plain bytes only."""
-        return "://" in _resolved(self.address or "")
+        """Whether a server on the cluster acts for this process; such a connection passes on plain bytes only."""
+        address = os.environ.get("RAY_ADDRESS", "auto") if self.address == "auto" else self.address
+        return "://" in (address or "")
 
-    def leave(self) -> None:
-        """End a Ray that was started here; another is only left."""
-        if self.ours:
+    def close(self) -> None:
+        """Shut down a Ray that was started here, or disconnect from another."""
+        if self.owned:
             self.ray.shutdown()
 
 
-def join(address: str | None, size: int) -> Joined:
-    """Start or join a Ray; one that this process has joined before is used as it is.
+def connect(address: str | None, size: int) -> RayConnection:
+    """Start Ray or connect to it; a connection that this process has already is used as it is.
 
     Args:
-        address: None starts one on this machine, whatever `RAY_ADDRESS` says; `auto` is that of `RAY_ADDRESS`, or
-            one that was started on this machine by `ray start`; else `host:port` or `ray://host:port`.
-        size: with how many CPUs to start one.
+        address: None starts Ray on this machine, whatever `RAY_ADDRESS` says; `auto` is `RAY_ADDRESS`, or a Ray that
+            was started on this machine by `ray start`; otherwise `host:port` or `ray://host:port`.
+        size: number of CPUs to start it with.
     """
-    with _set(_QUIET | (_BRIEF if address else _LOOPBACK)):
+    with _set_variables(_QUIET | (_BRIEF if address else _LOOPBACK)):
         ray = optional("ray", extra="ray", purpose="a pool of Ray workers")
         if ray.is_initialized():
-            return Joined(ray, address, ours=False)
+            return RayConnection(ray, address, owned=False)
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if address is None:
             options |= {"num_cpus": size, "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-        else:
-            _check_answers(_resolved(address))
         try:
-            with _own_signals(), silence_stderr(), warnings.catch_warnings():
+            with _keep_signal_handler(), silence_stderr(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 ray.init(address=address or "local", **options)
         except Exception as error:
-            raise TfsmError(_refused(address, error)) from error
-    return Joined(ray, address, ours=True)
-
-
-def _resolved(address: str) -> str:
-    return os.environ.get("RAY_ADDRESS", "auto") if address == "auto" else address
-
-
-def _named(address: str | None) -> str:
-    return "Ray cannot be started on this machine" if address is None else f"Ray at {address!r} cannot be joined"
-
-
-def _refused(address: str | None, error: Exception) -> str:
-    if address == "auto" and isinstance(error, ConnectionError) and error.__cause__ is None:
-        return "no Ray runs on this machine: start one by 'ray start --head', or name one by its address"
-    if "AuthToken" in f"{error} {error.__cause__}":
-        return f"{_named(address)}: it asks for a token; set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN to the cluster's"
-    return f"{_named(address)}: {type(error).__name__}: {' '.join(str(error).split())}"
-
-
-def _check_answers(address: str) -> None:
-    """Look whether anything listens: Ray itself would try for minutes."""
-    if address in ("auto", "local"):
-        return
-    host, _, port = address.rpartition("://")[2].partition("/")[0].rpartition(":")
-    if not host and address.startswith("ray://"):
-        host, port = port, "10001"
-    if not host or not port.isdecimal():
-        raise TfsmError(f"{_named(address)}: an address is 'auto', 'host:port' or 'ray://host:port'")
-    place = f"{host}:{port}"
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
-    except (OSError, ValueError, OverflowError) as error:  # names and numbers that cannot be are of the latter kinds
-        raise TfsmError(f"{_named(address)}: nothing answers there ({error}); is it running, the port right?") from None
-    if os.environ.get("RAY_USE_TLS", "0") == "0" and not _speaks(place):
-        raise TfsmError(f"{_named(address)}: what answers there is not Ray; is the port right?")
-
-
-def _speaks(place: str) -> bool:
-    """Say whether gRPC, which Ray is made with, is spoken there."""
-    grpc = optional("grpc", extra="ray", purpose="a cluster of Ray")  # TensorFlow needs it too
-    with grpc.insecure_channel(place) as channel:
-        try:
-            grpc.channel_ready_future(channel).result(timeout=2 * PATIENCE)
-        except grpc.FutureTimeoutError:
-            return False
-    return True
+            what = "cannot start Ray on this machine" if address is None else f"cannot connect to Ray at {address!r}"
+            raise TfsmError(f"{what}: {' '.join(str(error).split()) or type(error).__name__}") from error
+    return RayConnection(ray, address, owned=True)
 
 
 @contextmanager
-def _set(values: Mapping[str, str]) -> Iterator[None]:
+def _set_variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables that are not set, for the import of Ray."""
     missing = {name: value for name, value in values.items() if name not in os.environ and "ray" not in sys.modules}
     os.environ.update(missing)
     try:
@@ -146,45 +94,49 @@ def _set(values: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _own_signals() -> Iterator[None]:
-    """Keep the driver's way to end: Ray puts a handler of its own in its place."""
-    kept = signal.getsignal(signal.SIGTERM)
+def _keep_signal_handler() -> Iterator[None]:
+    """Restore the driver's handler of SIGTERM, which Ray replaces."""
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         yield
     finally:
-        # Not in the main thread, where Ray has not touched it either; or a handler that is not Python's.
+        # Not possible outside the main thread, where Ray has not replaced it either, or for a handler not of Python.
         with suppress(ValueError, TypeError):
-            signal.signal(signal.SIGTERM, kept)
+            signal.signal(signal.SIGTERM, handler)
 
 
-ATTEMPTS: Final = 3
-NOTICE: Final = 10.0
-"""Seconds after which a worker that has not begun is told of."""
-_LOOK: Final = 1.0
+NOTICE_SECONDS: Final = 10.0
+"""Time after which the user is told about workers that have not started."""
+_POLL_SECONDS: Final = 1.0
 
 
-@dataclass
-class _Hand:
-    """An actor, and what will come from it next."""
+class RayWorker(WorkerHandle):
+    """A worker that is a Ray actor.
 
-    number: int
-    actor: Any
-    coming: Any
-    busy: bool = False
-    ready: bool = False
-    since: float = field(default_factory=time.monotonic)
+    Attributes:
+        actor: the actor.
+        pending: the reference to its next messages.
+        since: when it was started.
+    """
+
+    def __init__(self, number: int, actor: Any) -> None:
+        super().__init__(number)
+        self.actor, self.pending = actor, actor.receive.remote()
+        self.since = time.monotonic()
 
 
-class RayPool:
-    """Actors of Ray; see `Pool`. What they need must be installed on every machine of a cluster.
+class RayPool(BasePool[RayWorker]):
+    """Ray actors; see `BasePool`. tfsm and the plugins in use must be installed on every machine of a cluster.
 
     Args:
-        size: how many; None: one for each core of this machine, or for each CPU of a cluster.
-        address: which Ray, as `connecting.join` describes; None starts one on this machine.
-        threads: how many threads TensorFlow may use in each; None is an equal share of this machine's cores, or one
-            thread on a cluster, where each worker also reserves as many CPUs.
-        notify: is told, once, what the pool waits for if workers do not begin.
+        size: number of workers; None: one per core of this machine, or per CPU of a cluster.
+        address: which Ray, as for `connect`; None starts one on this machine.
+        threads: number of TensorFlow's threads in each. None: an equal share of this machine's cores, or one thread on
+            a cluster, where each worker also reserves as many CPUs.
+        notify: receives one message if workers do not start.
     """
+
+    start_error = "Ray's workers do not start"
 
     def __init__(
         self,
@@ -193,132 +145,88 @@ class RayPool:
         threads: int | None = None,
         notify: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self._notify = notify
-        self._noticed = self._closed = False
-        self._ready: list[Message] = []
-        here = address is None
-        environ = worker_environment((size or count_cores()) if here else count_cores(), threads)
+        self._notify, self._has_notified = notify, False
+        is_local = address is None
+        environ = worker_environment((size or count_cores()) if is_local else count_cores(), threads)
         variables = {name: environ[name] for name in THREAD_VARIABLES}
-        if here:
+        if is_local:
             variables["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        self._cpus = 1 if here else threads or 1
-        self._joined = join(address, size or count_cores())
-        self._ray = self._joined.ray
-        self.size = size or (count_cores() if here else max(1, int(self._ray_cpus("cluster_resources")) // self._cpus))
-        self._attempts = [0] * self.size
+        self._cpus = 1 if is_local else threads or 1
+        self._connection = connect(address, size or count_cores())
+        self._ray = self._connection.ray
         self._remote = self._ray.remote(Actor).options(
             num_cpus=self._cpus, max_restarts=0, max_concurrency=4, runtime_env={"env_vars": variables}
         )
-        self._hands = [self._started(number) for number in range(self.size)]
+        if not is_local:
+            self.start_error = f"{RayPool.start_error} (tfsm and its plugins must be installed on every node)"
+        cpus = count_cores() if is_local else int(self._count_cpus("cluster_resources")) // self._cpus
+        super().__init__(size or max(1, cpus))
 
-    def is_ready(self, worker: int) -> bool:
-        """Say whether a worker is there; one for which a cluster has no room may never be."""
-        return self._hands[worker].ready
+    def _start(self, number: int) -> RayWorker:
+        return RayWorker(number, self._remote.remote(self._connection.is_client))
 
-    def submit(self, worker: int, task: Task) -> None:
-        """Give a task to a worker that has none."""
-        hand = self._hands[worker]
-        if hand.busy or self._closed:
-            raise ValueError(f"worker {worker} {'is closed' if self._closed else 'has a task'}")
-        parcel = to_parcel(pack_task(task), self._joined.is_client)
-        hand.busy = True
-        hand.actor.begin.remote(parcel)
+    def _send_task(self, handle: RayWorker, frames: Frames) -> None:
+        handle.actor.start.remote(to_parcel(frames, self._connection.is_client))
 
-    def wait(self, timeout: float | None = None) -> list[Message]:
-        """Wait for messages; return all that are there, or none after the time-out."""
-        if self._closed:
-            return []
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while not self._ready:
-            left = _LOOK if deadline is None else max(0.0, deadline - time.monotonic())
-            self._take_all(min(left, _LOOK))
-            self._notice()
-            if deadline is not None and time.monotonic() >= deadline:
-                break
-        found, self._ready = self._ready, []
-        return found
+    def _send_stop(self, handle: RayWorker) -> None:
+        handle.actor.stop.remote()
 
-    def stop(self, worker: int) -> None:
-        """Ask a worker to end its task soon."""
-        if self._hands[worker].busy and not self._closed:
-            self._hands[worker].actor.stop.remote()
+    def _collect(self, timeout: float | None) -> None:
+        pending = {worker.pending: worker for worker in self._workers}
+        timeout = _POLL_SECONDS if timeout is None else min(timeout, _POLL_SECONDS)
+        arrived, _ = self._ray.wait(list(pending), num_returns=1, timeout=timeout)
+        if arrived:
+            arrived, _ = self._ray.wait(list(pending), num_returns=len(pending), timeout=0)
+        for reference in arrived:
+            self._take(pending[reference])
+        self._notify_if_late()
 
-    def kill(self, worker: int) -> None:
-        """End a worker at once and start another in its place."""
-        if self._closed:
-            return
-        self._ray.kill(self._hands[worker].actor)
-        self._ready = [message for message in self._ready if message.worker != worker]
-        self._hands[worker] = self._started(worker)
-
-    def close(self) -> None:
-        """End all workers, and Ray itself if it was started here."""
-        if self._closed:
-            return
-        self._closed = True
-        for hand in self._hands:
-            self._ray.kill(hand.actor)
-        self._joined.leave()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _started(self, number: int) -> _Hand:
-        actor = self._remote.remote(self._joined.is_client)
-        return _Hand(number, actor, actor.hear.remote())
-
-    def _take_all(self, timeout: float) -> None:
-        coming = {hand.coming: hand for hand in self._hands}
-        found, _ = self._ray.wait(list(coming), num_returns=1, timeout=timeout)
-        if found:
-            found, _ = self._ray.wait(list(coming), num_returns=len(coming), timeout=0)
-        for one in found:
-            self._take(coming[one])
-
-    def _take(self, hand: _Hand) -> None:
+    def _take(self, worker: RayWorker) -> None:
         try:
-            told = self._ray.get(hand.coming)
+            messages = self._ray.get(worker.pending)
         except self._ray.exceptions.RayError as error:
-            self._replace(hand, describe_actor_death(str(error)))
+            self._replace(worker, describe_actor_death(str(error)))
             return
-        hand.coming = hand.actor.hear.remote()
-        for kind, parcel in told:
-            if kind == "ready":
-                hand.ready, self._attempts[hand.number] = True, 0
-                continue
-            try:
-                content = unpack(from_parcel(parcel))
-            except Exception as error:
-                self._replace(hand, f"it sent what cannot be loaded here ({type(error).__name__}: {error})")
+        worker.pending = worker.actor.receive.remote()
+        for kind, parcel in messages:
+            if not self._receive(worker, kind, from_parcel(parcel)):
                 return
-            hand.busy = kind == "event"
-            self._ready.append(Message(hand.number, cast(Kind, kind), content))
 
-    def _replace(self, hand: _Hand, words: str) -> None:
-        self._ray.kill(hand.actor)  # it may be out of reach only
-        self._attempts[hand.number] += not hand.ready
-        if self._attempts[hand.number] >= ATTEMPTS:
-            hint = "" if self._joined.address is None else "; tfsm and its plugins must be installed on every node"
-            raise TfsmError(f"Ray's workers end before they have begun: {words}{hint}")
-        self._hands[hand.number] = self._started(hand.number)
-        self._ready.append(Message(hand.number, "died", words))
+    def _terminate(self, handle: RayWorker) -> None:
+        self._ray.kill(handle.actor)  # also one that died: it may only be out of reach
 
-    def _notice(self) -> None:
-        if self._noticed:
+    def _shut_down(self) -> None:
+        """End all workers, and Ray itself if it was started here."""
+        for worker in self._workers:
+            self._ray.kill(worker.actor)
+        self._connection.close()
+
+    def _notify_if_late(self) -> None:
+        if self._has_notified:
             return
-        late = sum(not hand.ready and time.monotonic() - hand.since > NOTICE for hand in self._hands)
+        late = sum(not worker.ready and time.monotonic() - worker.since > NOTICE_SECONDS for worker in self._workers)
         if late:
-            self._noticed = True
-            free, total = (self._ray_cpus(what) for what in ("available_resources", "cluster_resources"))
+            self._has_notified = True
+            free, total = (self._count_cpus(what) for what in ("available_resources", "cluster_resources"))
             self._notify(
-                f"waiting for {late} of {self.size} workers to begin: each needs {self._cpus} CPU, and Ray has "
+                f"waiting for {late} of {self.size} workers to start: each needs {self._cpus} CPU, and Ray has "
                 f"{free:g} of {total:g} free"
             )
 
-    def _ray_cpus(self, what: str) -> float:
+    def _count_cpus(self, what: str) -> float:
         return float(getattr(self._ray, what)().get("CPU", 0))
+
+
+def describe_actor_death(text: str) -> str:
+    r"""Shorten Ray's description of an actor's death.
+
+    >>> describe_actor_death("The actor died.\n\tpid: 7\n\tip: 10.0.0.3\nThe node was terminated: lost. More of it.")
+    'The node was terminated: lost (process 7 on 10.0.0.3)'
+    """
+    process, address = (re.search(rf"^\s*{name}: (\S+)$", text, re.MULTILINE) for name in ("pid", "ip"))
+    location = f" (process {process[1]} on {address[1]})" if process and address else ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it is gone"]
+    reason = lines[-1].rpartition("Worker exit detail: ")[2]
+    if "connection error code" in reason:  # all that Ray knows of a process that vanished
+        return f"its process ended, as it does when it crashes or when memory runs out{location}"
+    return f"{reason.partition('. ')[0].removesuffix('.')}{location}"

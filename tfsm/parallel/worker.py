@@ -1,7 +1,7 @@
-"""Worker main loop, pickling, framing.
+"""Workers: what a task is, how it is pickled and run, and the main loops of a worker process and a Ray actor.
 
-A class or function of the user's script is told by its name in a pickle, and a worker does not run that script.
-cloudpickle, which comes with Gymnasium, sends it whole. Without it such a task is refused in words.
+A pickle refers to a class or function of the user's script by name, and a worker does not run that script. cloudpickle,
+which comes with Gymnasium, sends such objects by value. Without it, such a task is rejected with a message.
 """
 
 from __future__ import annotations
@@ -14,24 +14,69 @@ import pickle
 import signal
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from tfsm.errors import TfsmError
-from tfsm.parallel.pool import Failure, Kind, Task, WorkerContext
+from tfsm.parallel.processes import Channel, Frames
 from tfsm.utils.tf_startup import set_tensorflow_environment, use_compile_cache
 
-Told: TypeAlias = tuple[Kind, Any]
+LARGE: Final = 2**16
+"""Bytes from which an array is sent as a frame of its own."""
+
+MessageKind: TypeAlias = Literal["event", "done", "failed", "died"]
 
 
-def run_task(task: Task, context: WorkerContext) -> Iterator[Told]:
-    """Do a task: tell each event as it comes, then that it is done or why it failed."""
-    last: Told
+class WorkerContext:
+    """What a worker keeps from one task to the next.
+
+    Attributes:
+        cache: for the tasks' own use, such as compiled engines; empty when a worker starts.
+    """
+
+    def __init__(self) -> None:
+        self.cache: dict[str, Any] = {}
+        self._stop = threading.Event()
+
+    def should_stop(self) -> bool:
+        """Say whether the current task was asked to end soon."""
+        return self._stop.is_set()
+
+    def request_stop(self) -> None:
+        """Ask the current task to end soon; may be called from another thread."""
+        self._stop.set()
+
+    def clear_stop(self) -> None:
+        """Clear the request, for the next task."""
+        self._stop.clear()
+
+
+Task: TypeAlias = Callable[[WorkerContext], Iterator[Any]]
+"""A picklable object. What it yields is sent at once, and what it returns when it is done."""
+
+
+class Failure(NamedTuple):
+    """Why a task failed.
+
+    Attributes:
+        is_user_error: whether it was a `TfsmError`, whose message is meant for the user.
+        message: what was wrong; one line unless it is a user error.
+        traceback: the traceback as text.
+    """
+
+    is_user_error: bool
+    message: str
+    traceback: str
+
+
+def run_task(task: Task, context: WorkerContext) -> Iterator[tuple[MessageKind, Any]]:
+    """Run a task: yield each event as it comes, then its result or why it failed."""
+    last: tuple[MessageKind, Any]
     try:
         events = task(context)
         while True:
@@ -43,37 +88,31 @@ def run_task(task: Task, context: WorkerContext) -> Iterator[Told]:
             yield "event", event
     except GeneratorExit:
         raise
-    except BaseException as error:  # also what would end the process, such as sys.exit() in somebody's code
+    except BaseException as error:  # also what would end the process, such as sys.exit() in third-party code
         last = "failed", describe_failure(error)
     yield last
 
 
 def describe_failure(error: BaseException) -> Failure:
-    r"""Put an exception into words.
+    r"""Describe an exception.
 
     >>> describe_failure(TfsmError("no such thing")).message
     'no such thing'
     >>> describe_failure(ValueError("odd\nand more")).message
     'ValueError: odd'
     """
-    ours = isinstance(error, TfsmError)
+    is_user_error = isinstance(error, TfsmError)
     first = next(iter(str(error).strip().splitlines()), "")
-    text = str(error) if ours else f"{type(error).__name__}: {first}".removesuffix(": ")
-    return Failure(ours, text, "".join(traceback.format_exception(error)))
-
-
-Frames: TypeAlias = Sequence[bytes | bytearray | memoryview]
-
-LARGE: Final = 2**16
-"""Bytes; a smaller array is not worth a frame of its own."""
+    message = str(error) if is_user_error else f"{type(error).__name__}: {first}".removesuffix(": ")
+    return Failure(is_user_error, message, "".join(traceback.format_exception(error)))
 
 
 def pack(value: Any, dumps: Callable[..., bytes] = pickle.dumps) -> Frames:
-    """Pickle a value: first the pickle, then the arrays that it refers to.
+    """Pickle a value: the pickle first, then the large arrays it refers to.
 
     Args:
         value: what to pickle.
-        dumps: `pickle.dumps`, or another of that kind.
+        dumps: `pickle.dumps`, or a function like it.
     """
     large: list[memoryview] = []
 
@@ -87,53 +126,29 @@ def pack(value: Any, dumps: Callable[..., bytes] = pickle.dumps) -> Frames:
 
 
 def unpack(frames: Frames) -> Any:
-    """Return the value again."""
+    """Restore a packed value."""
     return pickle.loads(frames[0], buffers=frames[1:])
 
 
-def send(connection: Connection[Any, Any], kind: str, frames: Frames = ()) -> None:
-    """Send a message: of which kind it is and how much follows, then that."""
-    views = [memoryview(frame).cast("B") for frame in frames]
-    connection.send_bytes(pickle.dumps((kind, [view.nbytes for view in views])))
-    for view in views:
-        while view.nbytes:
-            view = view[os.write(connection.fileno(), view) :]
-
-
-def receive(connection: Connection[Any, Any]) -> tuple[str, Frames]:
-    """Wait for a message; raise `EOFError` or `OSError` if the other end is closed."""
-    kind, sizes = pickle.loads(connection.recv_bytes())
-    frames = [bytearray(size) for size in sizes]
-    for frame in frames:
-        # Straight to where it is wanted: `recv_bytes` takes three times as long for what is large.
-        view = memoryview(frame)
-        while view.nbytes:
-            count = os.readv(connection.fileno(), [view])
-            if count == 0:
-                raise EOFError
-            view = view[count:]
-    return kind, frames
-
-
 def pack_task(task: Task) -> Frames:
-    """Pickle a task, with what of it is in the user's script."""
+    """Pickle a task, with objects of the user's script by value."""
     try:
-        return pack(task, _by_value() or pickle.dumps)
+        return pack(task, _find_cloudpickle() or pickle.dumps)
     except Exception as error:
-        raise TfsmError(_refused("sent to", error)) from error
+        raise TfsmError(_describe_pickling_error("sent to", error)) from error
 
 
 def unpack_task(frames: Frames) -> Task:
-    """Return the task again, in a worker."""
+    """Restore a task in a worker."""
     try:
         task: Task = unpack(frames)
     except Exception as error:
-        raise TfsmError(_refused("loaded in", error)) from error
+        raise TfsmError(_describe_pickling_error("loaded in", error)) from error
     return task
 
 
-def run_packed_task(frames: Frames, context: WorkerContext) -> Iterator[tuple[Kind, Frames]]:
-    """Do a task that came in a pickle; pickle what is to be told of it."""
+def run_packed_task(frames: Frames, context: WorkerContext) -> Iterator[tuple[MessageKind, Frames]]:
+    """Run a pickled task; yield pickled events and the result."""
     try:
         for kind, content in run_task(unpack_task(frames), context):
             yield kind, _pack_result(content)
@@ -142,82 +157,79 @@ def run_packed_task(frames: Frames, context: WorkerContext) -> Iterator[tuple[Ki
 
 
 def _pack_result(value: Any) -> Frames:
-    """Pickle what a task told: by pickle, which is faster, unless it is of a class that came with the task."""
+    """Pickle an event or result; by value if it is of a class that came with the task, which is slower."""
     try:
         return pack(value)
     except Exception:
-        by_value = _by_value()
-        if by_value is None:
+        dumps = _find_cloudpickle()
+        if dumps is None:
             raise
-        return pack(value, by_value)
+        return pack(value, dumps)
 
 
-def _by_value() -> Callable[..., bytes] | None:
+def _find_cloudpickle() -> Callable[..., bytes] | None:
     # Ray has one of its own, which is not worth importing Ray for.
     for name in ("cloudpickle", "ray.cloudpickle"):
         with suppress(ImportError):
             if name == "cloudpickle" or "ray" in sys.modules:
-                found: Callable[..., bytes] = importlib.import_module(name).dumps
-                return found
+                dumps: Callable[..., bytes] = importlib.import_module(name).dumps
+                return dumps
     return None
 
 
-def _refused(what: str, error: Exception) -> str:
-    hint = "" if _by_value() else ", or pip install cloudpickle"
+def _describe_pickling_error(what: str, error: Exception) -> str:
+    hint = "" if _find_cloudpickle() else ", or pip install cloudpickle"
     text = f"{type(error).__name__}: {error}"
     return f"a task cannot be {what} another process ({text}): define its parts in a module that can be imported{hint}"
 
 
-LOOK: Final = 1.0
-"""Seconds between two looks at whether the driver is still there."""
-
-_Channel: TypeAlias = "Connection[Any, Any]"
+POLL_SECONDS: Final = 1.0
+"""Time between two checks whether the driver is still alive."""
 
 
-def main(descriptor: int) -> None:
-    """Serve.
+def main(channel: Channel) -> None:
+    """Run tasks until the driver says to end, or is gone.
 
     Args:
-        descriptor: of this end of the channel.
+        channel: the channel to the driver.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver, which decides
     faulthandler.enable()  # a crash then says where
-    _be_first_to_go()
-    atexit.register(_end)  # registered first, so it comes last: other people's processes go too
-    connection: _Channel = Connection(descriptor)
+    _prefer_to_be_killed()
+    atexit.register(_end)  # registered first, so it runs last, and processes that libraries started end too
     context = WorkerContext()
     tasks: SimpleQueue[Frames | None] = SimpleQueue()
-    threading.Thread(target=_listen, args=(connection, context, tasks), daemon=True).start()
-    with suppress(OSError):  # the driver has gone
-        send(connection, "ready")
+    threading.Thread(target=_listen, args=(channel, context, tasks), daemon=True).start()
+    threading.Thread(target=_watch_driver, args=(os.getppid(),), daemon=True).start()
+    with suppress(OSError):  # the driver is gone
+        channel.send("ready")
         while (frames := tasks.get()) is not None:
             for kind, packed in run_packed_task(frames, context):
-                send(connection, kind, packed)
-            del frames  # perhaps large, and the next task may be long in coming
+                channel.send(kind, packed)
+            del frames  # it may be large, and the next task a long way off
     context.cache.clear()
 
 
-def _listen(connection: _Channel, context: WorkerContext, tasks: SimpleQueue[Frames | None]) -> None:
-    """Hear what the driver says, also while a task is under way; end the process if there is no driver any more."""
-    parent = os.getppid()
+def _listen(channel: Channel, context: WorkerContext, tasks: SimpleQueue[Frames | None]) -> None:
+    """Receive messages of the driver, also during a task; end the process when the driver is gone."""
     try:
         while True:
-            # A process that the driver has forked holds the channel open after it: its end is not always heard.
-            while not connection.poll(LOOK):
-                if os.getppid() != parent:
-                    return
-            kind, frames = receive(connection)
+            kind, frames = channel.receive()
             if kind == "task":
-                context.clear()
+                context.clear_stop()
                 tasks.put(frames)
             elif kind == "stop":
                 context.request_stop()
             else:
                 tasks.put(None)
     except (EOFError, OSError):
-        return
-    finally:
         _end()
+
+
+def _watch_driver(process: int) -> None:
+    """End this process with the driver: a process that the driver forked may hold the pipe open, so there is no EOF."""
+    while os.getppid() == process:
+        time.sleep(POLL_SECONDS)
+    _end()
 
 
 def _end() -> None:
@@ -227,8 +239,8 @@ def _end() -> None:
     os._exit(1)
 
 
-def _be_first_to_go() -> None:
-    # When memory runs out, the system should take a worker, which can be replaced, and not the driver.
+def _prefer_to_be_killed() -> None:
+    # When memory runs out, the system should kill a worker, which can be replaced, rather than the driver.
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")
 
@@ -237,48 +249,48 @@ Parcel: TypeAlias = "list[pickle.PickleBuffer | bytes]"
 
 
 class Actor:
-    """Does tasks in a thread of its own, so that its methods answer meanwhile.
+    """Runs tasks in a thread, so that its methods answer meanwhile.
 
-    What it tells is fetched by `hear`, as much as there is at a time. A streaming generator would do the same, but not
-    for a driver that is connected by `ray://`.
+    Its messages are fetched with `receive`, all that there are at a time. A streaming generator would do the same, but
+    not for a driver that is connected through `ray://`.
 
     Args:
-        plain: whether what is told must be plain bytes.
+        plain: whether messages must be plain bytes.
     """
 
     def __init__(self, plain: bool = False) -> None:
         self._plain = plain
         set_tensorflow_environment(os.environ)
         use_compile_cache(os.environ)
-        self._desk = WorkerContext()
-        self._told: SimpleQueue[tuple[str, Parcel]] = SimpleQueue()
-        self._told.put(("ready", []))
+        self._context = WorkerContext()
+        self._messages: SimpleQueue[tuple[str, Parcel]] = SimpleQueue()
+        self._messages.put(("ready", []))
 
-    def begin(self, parcel: Parcel) -> None:
-        """Begin a task."""
-        self._desk.clear()
-        threading.Thread(target=self._work, args=(from_parcel(parcel),), daemon=True).start()
+    def start(self, parcel: Parcel) -> None:
+        """Start a task."""
+        self._context.clear_stop()
+        threading.Thread(target=self._run, args=(from_parcel(parcel),), daemon=True).start()
 
-    def hear(self) -> list[tuple[str, Parcel]]:
-        """Wait until there is something to tell, and tell all."""
-        found = [self._told.get()]
-        found += [self._told.get() for _ in range(self._told.qsize())]
-        return found
+    def receive(self) -> list[tuple[str, Parcel]]:
+        """Wait for a message; return all that there are."""
+        messages = [self._messages.get()]
+        messages += [self._messages.get() for _ in range(self._messages.qsize())]
+        return messages
 
     def stop(self) -> None:
         """Ask the task to end soon."""
-        self._desk.request_stop()
+        self._context.request_stop()
 
-    def _work(self, frames: Frames) -> None:
-        for kind, packed in run_packed_task(frames, self._desk):
-            self._told.put((kind, to_parcel(packed, self._plain)))
+    def _run(self, frames: Frames) -> None:
+        for kind, packed in run_packed_task(frames, self._context):
+            self._messages.put((kind, to_parcel(packed, self._plain)))
 
 
 def to_parcel(frames: Frames, plain: bool = False) -> Parcel:
-    """Let Ray take what is large as it is, instead of copying it into a pickle; or copy it, where it must be plain."""
+    """Let Ray take large frames as they are instead of copying them into a pickle; or copy them to plain bytes."""
     return [bytes(frame) if plain else pickle.PickleBuffer(frame) for frame in frames]
 
 
 def from_parcel(parcel: Parcel) -> Frames:
-    """Take a copy that can be written to, and leave Ray's memory, which is shared and cannot."""
+    """Copy the frames out of Ray's shared memory, which is read-only."""
     return [bytearray(frame) for frame in parcel]

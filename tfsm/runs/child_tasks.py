@@ -15,7 +15,8 @@ from tfsm.evolution.async_worker import ChildRequest, ChildResult, ChildWorker
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluation import WARM_UP, FailurePolicy
 from tfsm.evolution.event_log import Event, EventLog
-from tfsm.parallel.pool import Failure, Message, Pool, WorkerContext
+from tfsm.parallel.pool import Message, Pool
+from tfsm.parallel.worker import Failure, WorkerContext
 from tfsm.runs.build import RunRecipe, prepare
 from tfsm.runs.directory import WriteError, explain_write_errors
 from tfsm.runs.records import ORDER

@@ -13,7 +13,8 @@ from tfsm.evolution.checkpoint import Checkpoint, pack_checkpoint, unpack_checkp
 from tfsm.evolution.checkpoint_schedule import CheckpointInterval, CheckpointSchedule, parse_interval
 from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.evolution.observers import Progress, RunResult
-from tfsm.parallel.pool import Failure, Pool, WorkerContext
+from tfsm.parallel.pool import Pool
+from tfsm.parallel.worker import Failure, WorkerContext
 from tfsm.runs.build import EngineCache, RunRecipe
 from tfsm.runs.observers import ForwardingObserver
 from tfsm.runs.result import to_user_error

@@ -6,19 +6,17 @@ import ast
 import importlib
 import importlib.util
 import json
-import os
 import pickle
 import re
-import signal
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from tfsm.errors import TfsmError
+from tfsm.parallel.processes import Channel, ChildProcess, count_cores
 from tfsm.utils.optional import optional
 
 PURPOSE: Final = "the domain 'gym'"
@@ -26,6 +24,9 @@ LIMIT: Final = 10_000
 """Steps per episode if neither the user nor the environment sets a limit; some environments never terminate."""
 OURS: Final = "tfsm/"
 """The namespace of tfsm's own environments."""
+GRACE_SECONDS: Final = 5.0
+"""Time for a process to end by itself."""
+_PROTOCOL: Final = pickle.HIGHEST_PROTOCOL  # without buffers on the side, which cost more than they save here
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -205,154 +206,124 @@ def env_error(name: str, what: str, error: Exception) -> TfsmError:
     return TfsmError(f"the environment {name!r} failed in {what}(): {describe_error(error)}")
 
 
-# Not by multiprocessing: a fork of a process with TensorFlow's threads may hang, and a spawned one imports the user's
-# script again.
-_PROGRAM: Final = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from tfsm_domains.gym.env_pool import main; main()"
-)
-
-
-class Worker:
-    """A process that makes and steps environments, as `tfsm_domains.gym.env_pool` does.
+class EnvProcess:
+    """A process that makes and steps environments.
 
     Args:
         config: how to make one.
     """
 
     def __init__(self, config: EnvConfig) -> None:
-        import cloudpickle  # comes with Gymnasium, and takes classes of a script along
+        import cloudpickle  # comes with Gymnasium, and pickles classes of a script by value
 
         self._name = config.name
         try:
-            message = cloudpickle.dumps(config)
+            content = cloudpickle.dumps(config)
         except Exception as error:
             raise TfsmError(describe_pickle_error(config.name, error)) from error
-        command = [sys.executable, "-c", _PROGRAM, json.dumps(sys.path)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.tell(message)
+        self._process = ChildProcess("tfsm_domains.gym.env_pool:serve")
+        self.send("config", content)
 
-    def tell(self, message: Any) -> None:
-        """Send a message."""
-        assert self._process.stdin is not None
+    def send(self, kind: str, content: bytes) -> None:
+        """Send a request, pickled."""
         try:
-            pickle.dump(message, self._process.stdin, pickle.HIGHEST_PROTOCOL)
-            self._process.stdin.flush()
+            self._process.channel.send(kind, [content])
         except OSError:
-            raise self._gone() from None
+            raise self._death() from None
 
-    def answer(self) -> list[Any]:
-        """Wait for what the last message led to."""
-        assert self._process.stdout is not None
+    def receive(self) -> list[Any]:
+        """Wait for the results of the last request."""
         try:
-            found, problem = pickle.load(self._process.stdout)
-        except (EOFError, OSError, pickle.UnpicklingError):
-            raise self._gone() from None
-        if problem:
-            raise TfsmError(problem)
-        return list(found)
+            kind, (content,) = self._process.channel.receive()
+        except (EOFError, OSError):
+            raise self._death() from None
+        if kind == "failed":
+            raise TfsmError(content.decode())
+        return list(pickle.loads(content))
 
     def close(self) -> None:
         """End the process."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):
-                assert pipe is not None
-                pipe.close()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.close(GRACE_SECONDS)
 
-    def _gone(self) -> TfsmError:
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=5)
-        code = self._process.returncode
-        return TfsmError(f"{PURPOSE}: a process that ran {self._name!r} has ended (exit code {code})")
+    def _death(self) -> TfsmError:
+        reason = self._process.describe_exit(GRACE_SECONDS)
+        return TfsmError(f"{PURPOSE}: a process that ran {self._name!r} has ended ({reason})")
 
 
 class ProcessEnvPool:
-    """Environments in several processes; the i-th is in process i modulo their number.
+    """Environments in several processes; environment i is in process i modulo their number.
 
     Args:
         config: how to make one.
-        processes: how many; as many as there are cores if None.
+        processes: number of processes; one per core if None.
     """
 
     def __init__(self, config: EnvConfig, processes: int | None = None) -> None:
         self._config = config
-        self._most = processes or _cores()
-        self._workers: list[Worker] = []
+        self._limit = processes or count_cores()
+        self._processes: list[EnvProcess] = []
 
     def reset(self, seeds: Sequence[int]) -> list[Any]:
         """Start episodes."""
-        while len(self._workers) < min(self._most, len(seeds)):
-            self._workers.append(Worker(self._config))
-        return self._asked("reset", range(len(seeds)), [int(seed) for seed in seeds], 0)
+        while len(self._processes) < min(self._limit, len(seeds)):
+            self._processes.append(EnvProcess(self._config))
+        return self._request("reset", range(len(seeds)), [int(seed) for seed in seeds], 0)
 
-    def step(self, numbers: Sequence[int], actions: Sequence[Any], hold: int) -> list[StepResult]:
-        """Act in some environments."""
-        return self._asked("step", numbers, actions, hold)
+    def step(self, indices: Sequence[int], actions: Sequence[Any], hold: int) -> list[StepResult]:
+        """Take a step in some of the environments."""
+        return self._request("step", indices, actions, hold)
 
     def close(self) -> None:
         """End all processes."""
-        for worker in self._workers:
-            worker.close()
-        self._workers.clear()
+        for process in self._processes:
+            process.close()
+        self._processes.clear()
 
-    def _asked(self, what: str, numbers: Sequence[int], arguments: Sequence[Any], hold: int) -> list[Any]:
-        shares: list[list[int]] = [[] for _ in self._workers]
-        for place, number in enumerate(numbers):
-            shares[number % len(shares)].append(place)
-        busy = [(worker, share) for worker, share in zip(self._workers, shares, strict=True) if share]
-        found: list[Any] = [None] * len(numbers)
+    def _request(self, kind: str, indices: Sequence[int], arguments: Sequence[Any], hold: int) -> list[Any]:
+        shares: list[list[int]] = [[] for _ in self._processes]
+        for place, index in enumerate(indices):
+            shares[index % len(shares)].append(place)
+        busy = [(process, share) for process, share in zip(self._processes, shares, strict=True) if share]
+        results: list[Any] = [None] * len(indices)
         try:
-            for worker, share in busy:
-                worker.tell((what, [(numbers[i], arguments[i]) for i in share], hold))
-            for worker, share in busy:
-                for place, one in zip(share, worker.answer(), strict=True):
-                    found[place] = one
+            for process, share in busy:
+                process.send(kind, pickle.dumps(([(indices[i], arguments[i]) for i in share], hold), _PROTOCOL))
+            for process, share in busy:
+                for place, result in zip(share, process.receive(), strict=True):
+                    results[place] = result
         except BaseException:
-            self.close()  # answers that nobody has read would be taken for those to the next question
+            self.close()  # unread results would be taken for those of the next request
             raise
-        return found
+        return results
 
 
-def _cores() -> int:
-    # Those that this process may use; not every system tells.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def serve(channel: Channel) -> None:
+    """Serve requests in a process of a `ProcessEnvPool`, until the channel is closed.
 
-
-def main() -> None:
-    """Serve until the input ends, which it does with the process at its other end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes; it is for the other one
-    with os.fdopen(os.dup(1), "wb") as output:
-        os.dup2(2, 1)  # what environments print is no answer
-        serve(sys.stdin.buffer, output)
-
-
-def serve(messages: BinaryIO, output: BinaryIO) -> None:
-    """Answer messages: first comes the config, pickled, then what to do with which environments."""
+    Args:
+        channel: receives the pickled `EnvConfig` first, then requests to reset or step environments.
+    """
+    _, (content,) = channel.receive()
     try:
-        share = _Share(pickle.loads(pickle.load(messages)))
+        share = _EnvShare(pickle.loads(content))
     except Exception as error:
-        pickle.dump(([], describe_pickle_error("", error)), output)
+        channel.receive()  # the first request, which this answers
+        channel.send("failed", [describe_pickle_error("", error).encode()])
         return
-    with quiet_gymnasium(), closing(share):
+    with quiet_gymnasium(), closing(share), suppress(EOFError, OSError):  # until the other end is closed
         while True:
+            kind, (request,) = channel.receive()
+            items, hold = pickle.loads(request)
             try:
-                what, items, hold = pickle.load(messages)
-            except EOFError:
-                return
-            try:
-                answer = pickle.dumps((share.asked(what, items, hold), ""), pickle.HIGHEST_PROTOCOL)
+                results = pickle.dumps(share.handle(kind, items, hold), _PROTOCOL)
             except TfsmError as error:
-                answer = pickle.dumps(([], str(error)))
-            output.write(answer)
-            output.flush()
+                channel.send("failed", [str(error).encode()])
+            else:
+                channel.send("done", [results])
 
 
-class _Share:
-    """This process's share of the environments.
+class _EnvShare:
+    """The environments of one process.
 
     Args:
         config: how to make one.
@@ -362,20 +333,20 @@ class _Share:
         self._config = config
         self._envs: dict[int, Any] = {}
 
-    def asked(self, what: str, items: list[tuple[int, Any]], hold: int) -> list[Any]:
-        """Reset or step some environments, by their numbers."""
-        for number, _ in items:
-            if number not in self._envs:
-                self._envs[number] = make_env(self._config, warn=False)
+    def handle(self, kind: str, items: list[tuple[int, Any]], hold: int) -> list[Any]:
+        """Reset or step some environments by their index."""
+        for index, _ in items:
+            if index not in self._envs:
+                self._envs[index] = make_env(self._config, warn=False)
         try:
-            if what == "step":
-                return [repeat_action(self._envs[number], action, hold) for number, action in items]
-            return [self._envs[number].reset(seed=seed)[0] for number, seed in items]
+            if kind == "step":
+                return [repeat_action(self._envs[index], action, hold) for index, action in items]
+            return [self._envs[index].reset(seed=seed)[0] for index, seed in items]
         except Exception as error:
-            raise env_error(self._config.name, what, error) from error
+            raise env_error(self._config.name, kind, error) from error
 
     def close(self) -> None:
-        """Close all."""
+        """Close all environments."""
         for env in self._envs.values():
             with suppress(Exception):
                 env.close()

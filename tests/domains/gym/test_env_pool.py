@@ -114,7 +114,7 @@ def test_the_results_are_the_same_bit_for_bit() -> None:
 
 
 def test_they_are_other_processes_which_end_with_the_domain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfsm_domains.gym.env_pool._cores", lambda: 2)
+    monkeypatch.setattr("tfsm_domains.gym.env_pool.count_cores", lambda: 2)
     with made(seen=NUMBER, shows=process, ends=2):
         domain = gym(episodes=3, vector="async", remembered=12)
         met = {int(number) for number in np.unique(evaluated(domain, 2).experience)}
