@@ -1,4 +1,4 @@
-"""What the built-in schemes do besides what every scheme must."""
+"""The built-in schemes, beyond the contract that all schemes share."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def test_a_hill_climber_accepts_only_what_is_better() -> None:
     assert [int(x[0]) for x in climber.choose(tf.constant([[5.0]]), seeds(1))] == [0, 0]
 
 
-def test_every_child_enters_after_a_tournament() -> None:
+def test_a_tournament_accepts_every_child() -> None:
     assert tournament().accepts(tf.constant([-1e9, 0.0]), tf.constant([0.0, 0.0])).numpy().all()
 
 
 def drawn_for(seed: tf.Tensor, size: int, population: int) -> tuple[list[int], list[int]]:
-    """Return who takes part in the tournaments for parent and removal."""
+    """Return the entrants of the tournaments for the parent and for the removal."""
     return tuple(distinct_integers(s, size, population).numpy().tolist() for s in split(seed, 2))
 
 
@@ -50,21 +50,21 @@ def drawn_for(seed: tf.Tensor, size: int, population: int) -> tuple[list[int], l
 )
 def test_a_tournament_picks_what_a_plain_loop_picks(seed: int, fitness: list[float], size: int, removal: str) -> None:
     key = root_seed(seed)
-    contest, fresh = drawn_for(key, size, 6)
-    parent = contest[0]
-    for rival in contest:  # among equals the first one breeds
-        if fitness[rival] > fitness[parent]:
-            parent = rival
-    leaving = fresh if removal == "fresh" else contest
+    entrants, fresh = drawn_for(key, size, 6)
+    parent = entrants[0]
+    for index in entrants:  # the first of equals is the parent
+        if fitness[index] > fitness[parent]:
+            parent = index
+    leaving = fresh if removal == "fresh" else entrants
     replaced = leaving[0]
-    for rival in leaving:  # among equals the later one leaves
-        if fitness[rival] <= fitness[replaced]:
-            replaced = rival
+    for index in leaving:  # the last of equals is replaced
+        if fitness[index] <= fitness[replaced]:
+            replaced = index
     choice = tournament(size=size, removal=removal).choose(tf.constant([fitness], tf.float32), key[None])
     assert (int(choice.parent[0]), int(choice.replaced[0])) == (parent, replaced)
 
 
-def test_a_tournament_of_everybody_breeds_the_best_and_removes_the_worst() -> None:
+def test_a_tournament_of_the_whole_population_selects_the_best_and_replaces_the_worst() -> None:
     order = list(range(20))
     random.Random(1).shuffle(order)
     choice = tournament(size=20).choose(tf.constant([order] * 3, tf.float32), seeds(3))
@@ -72,7 +72,7 @@ def test_a_tournament_of_everybody_breeds_the_best_and_removes_the_worst() -> No
     assert set(choice.replaced.numpy()) == {order.index(0)}
 
 
-def test_the_better_are_chosen_as_often_as_best_of_five_without_replacement_says() -> None:
+def test_selection_frequencies_are_those_of_the_best_of_five_without_replacement() -> None:
     population, lanes = 12, 20_000
     choice = tournament().choose(tf.constant([np.arange(population)] * lanes, tf.float32), seeds_many(lanes))
     expected = np.array([comb(rank, 4) for rank in range(population)]) / comb(population, 5)
@@ -82,7 +82,7 @@ def test_the_better_are_chosen_as_often_as_best_of_five_without_replacement_says
     np.testing.assert_allclose(removed, expected[::-1], atol=4 * np.sqrt(0.25 / lanes))
 
 
-def test_a_fresh_tournament_is_drawn_apart_from_the_first() -> None:
+def test_a_fresh_tournament_is_independent_of_the_first() -> None:
     lanes = 2_000
     fitness = tf.constant([np.arange(12)] * lanes, tf.float32)
     fresh, same = (tournament(removal=removal).choose(fitness, seeds_many(lanes)) for removal in ("fresh", "same"))

@@ -1,3 +1,5 @@
+"""Truncation selection, against plain lists."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -5,12 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.selections.views import around, child, entered, scheme, seeds, view
+from tests.selections.populations import (
+    apply_admission,
+    build_scheme,
+    make_candidate,
+    make_context,
+    make_population,
+    seeds,
+)
 from tfsm.errors import TfsmError
 
 
 class Plain:
-    """Generations by plain lists: the best T of those who belong to a generation breed the next."""
+    """Generations as plain lists: the best T of a generation are the parents of the next."""
 
     def __init__(self, first: list[float], parents: int, elites: int) -> None:
         self.number, self.parents, self.elites = len(first), parents, elites
@@ -30,12 +39,12 @@ class Plain:
 @pytest.mark.parametrize(("parents", "elites"), [(3, 1), (1, 1), (4, 2), (5, 5)])
 def test_generations_are_those_of_plain_lists(parents: int, elites: int) -> None:
     random = np.random.default_rng(parents)
-    part: Any = scheme("truncation", parents=parents, elites=elites)
-    population = view(part, np.full((1, 9), -np.inf))
+    part: Any = build_scheme("truncation", parents=parents, elites=elites)
+    population = make_population(part, np.full((1, 9), -np.inf))
     first = random.standard_normal(9).astype(np.float32).tolist()
     for i, fitness in enumerate(first):
-        candidate = child([fitness], slot=i)
-        population = entered(population, candidate, part.admit(population, candidate, seeds(1)))
+        candidate = make_candidate([fitness], slot=i)
+        population = apply_admission(population, candidate, part.admit(population, candidate, seeds(1)))
     twin = Plain(first, parents, elites)
     for number in range(40):
         choice = part.select(population, seeds(1, number))
@@ -44,21 +53,21 @@ def test_generations_are_those_of_plain_lists(parents: int, elites: int) -> None
         np.testing.assert_allclose(np.sort(breeding[:known])[::-1], twin.breeders, rtol=1e-6)
         assert population.fitness.numpy()[0, int(choice.parent[0])] in breeding[:known]
         fitness = -np.inf if number % 7 == 3 else float(np.float32(random.standard_normal()))  # some are broken
-        candidate = child([fitness], slot=int(choice.replaced[0]))
-        population = entered(population, candidate, part.admit(population, candidate, seeds(1)))
+        candidate = make_candidate([fitness], slot=int(choice.replaced[0]))
+        population = apply_admission(population, candidate, part.admit(population, candidate, seeds(1)))
         twin.born(fitness)
 
 
 def test_a_generation_of_broken_children_leaves_the_elites() -> None:
-    part = scheme("truncation", parents=2)
-    population = view(part, np.full((1, 4), -np.inf))
+    part = build_scheme("truncation", parents=2)
+    population = make_population(part, np.full((1, 4), -np.inf))
     for i in range(4):
-        candidate = child([float(i)], slot=i)
-        population = entered(population, candidate, part.admit(population, candidate, seeds(1)))
+        candidate = make_candidate([float(i)], slot=i)
+        population = apply_admission(population, candidate, part.admit(population, candidate, seeds(1)))
     for _ in range(2):
         choice = part.select(population, seeds(1))
-        candidate = child([-np.inf], slot=int(choice.replaced[0]))
-        population = entered(population, candidate, part.admit(population, candidate, seeds(1)))
+        candidate = make_candidate([-np.inf], slot=int(choice.replaced[0]))
+        population = apply_admission(population, candidate, part.admit(population, candidate, seeds(1)))
     assert int(population.state["breeders"][0]) == 1
     for number in range(20):
         assert float(population.fitness[0, int(part.select(population, seeds(1, number)).parent[0])]) == 3.0
@@ -66,16 +75,16 @@ def test_a_generation_of_broken_children_leaves_the_elites() -> None:
 
 def test_all_parents_are_equally_likely() -> None:
     lanes = 600
-    part = scheme("truncation", parents=3)
-    population = view(part, np.full((lanes, 5), -np.inf))
+    part = build_scheme("truncation", parents=3)
+    population = make_population(part, np.full((lanes, 5), -np.inf))
     for i in range(5):
-        candidate = child(np.full(lanes, float(i)), slot=i)
-        population = entered(population, candidate, part.admit(population, candidate, seeds(lanes)))
+        candidate = make_candidate(np.full(lanes, float(i)), slot=i)
+        population = apply_admission(population, candidate, part.admit(population, candidate, seeds(lanes)))
     shares = np.bincount(part.select(population, seeds(lanes)).parent.numpy(), minlength=5) / lanes
     np.testing.assert_allclose(shares, [0, 0, 1 / 3, 1 / 3, 1 / 3], atol=5 * np.sqrt(0.25 / lanes))
 
 
 @pytest.mark.parametrize(("population", "parents", "elites"), [(5, 5, 1), (5, 2, 3)])
-def test_numbers_that_do_not_fit_are_refused(population: int, parents: int, elites: int) -> None:
+def test_inconsistent_sizes_are_rejected(population: int, parents: int, elites: int) -> None:
     with pytest.raises(TfsmError, match=f"a population of {population}, {parents} parents and {elites} elites"):
-        scheme("truncation", parents=parents, elites=elites).init(around(population))
+        build_scheme("truncation", parents=parents, elites=elites).init(make_context(population))

@@ -26,7 +26,7 @@ BUILT_INS = (
 
 @dataclass(frozen=True, kw_only=True)
 class ThirdParty:
-    """A part whose plugin registered no options with it."""
+    """A part that is registered without options."""
 
     reach: int = 3
 
@@ -55,7 +55,7 @@ def with_part(kind: Kind, name: str, options: type | None = None, **defaults: An
     return replace(plugins, **changed)
 
 
-def settle(folder: Path, toml: str | None = None, **arguments: Any) -> ResolvedSettings:
+def resolve_in(folder: Path, toml: str | None = None, **arguments: Any) -> ResolvedSettings:
     """Resolve in a folder, where `toml` is the user's file."""
     if toml is not None:
         (folder / "tfsm.toml").write_text(toml, encoding="utf-8")
@@ -64,7 +64,7 @@ def settle(folder: Path, toml: str | None = None, **arguments: Any) -> ResolvedS
 
 
 def error_in(folder: Path, toml: str | None = None, **arguments: Any) -> str:
-    """Return what the user is told."""
+    """Return the error message."""
     with pytest.raises(TfsmError) as caught:
-        settle(folder, toml, **arguments)
+        resolve_in(folder, toml, **arguments)
     return str(caught.value)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.settings.settings_case import built_ins, error_in, settle, with_part
+from tests.settings.settings_case import built_ins, error_in, resolve_in, with_part
 from tfsm.errors import TfsmError
 from tfsm.plugins.registry import Parts
 from tfsm.settings import EngineOptions, ResolvedSettings, Settings, resolve_general
@@ -33,7 +33,7 @@ class Needy:
 
 
 def test_without_a_users_file_a_run_has_the_papers_settings(tmp_path: Path) -> None:
-    settings = settle(tmp_path).settings
+    settings = resolve_in(tmp_path).settings
 
     assert settings == Settings(
         domain="parity",
@@ -61,7 +61,7 @@ def test_without_a_users_file_a_run_has_the_papers_settings(tmp_path: Path) -> N
 
 
 def test_every_value_has_a_source(tmp_path: Path) -> None:
-    resolved = settle(tmp_path)
+    resolved = resolve_in(tmp_path)
     flat = {
         f"{key}.{inner}" if isinstance(value, dict) else key
         for key, value in resolved.settings.as_dict().items()
@@ -95,7 +95,7 @@ LEVELS = [
 def test_the_more_specific_and_then_the_users_wins(
     tmp_path: Path, toml: str, arguments: dict[str, object], population: int, source: str
 ) -> None:
-    resolved = settle(tmp_path, toml, **arguments)
+    resolved = resolve_in(tmp_path, toml, **arguments)
 
     assert resolved.settings.population == population
     assert resolved.sources["population"] == source.format(file=tmp_path / "tfsm.toml")
@@ -119,7 +119,7 @@ OPTION_LEVELS = [
 def test_an_operators_option_follows_the_same_order(
     tmp_path: Path, toml: str, arguments: dict[str, object], experiences: int, source: str
 ) -> None:
-    resolved = settle(tmp_path, toml, **arguments)
+    resolved = resolve_in(tmp_path, toml, **arguments)
 
     assert resolved.settings.mutation_options["experiences"] == experiences
     assert resolved.sources["mutation_options.experiences"] == source.format(file=tmp_path / "tfsm.toml")
@@ -140,7 +140,7 @@ INTENSITIES = [
 def test_intensity_is_a_number_or_one_for_each_operator(
     tmp_path: Path, toml: str, mutation: str, intensity: float, source: str
 ) -> None:
-    resolved = settle(tmp_path, toml, mutation=mutation)
+    resolved = resolve_in(tmp_path, toml, mutation=mutation)
 
     assert resolved.settings.intensity == intensity
     assert isinstance(resolved.settings.intensity, float)
@@ -148,7 +148,7 @@ def test_intensity_is_a_number_or_one_for_each_operator(
 
 
 def test_a_domain_without_a_table_falls_back_to_the_run_intensity(tmp_path: Path) -> None:
-    resolved = settle(tmp_path, plugins=with_part("domain", "fresh"), domain="fresh")
+    resolved = resolve_in(tmp_path, plugins=with_part("domain", "fresh"), domain="fresh")
 
     assert (resolved.settings.intensity, resolved.sources["intensity"]) == (0.005, "built-in tfsm.toml [run.intensity]")
 
@@ -157,8 +157,11 @@ def test_an_operator_without_an_intensity_needs_the_flag(tmp_path: Path) -> None
     plugins = with_part("mutation", "novel")
 
     with pytest.raises(TfsmError, match=r"'novel' has no default intensity for domain 'parity': give --intensity"):
-        settle(tmp_path, plugins=plugins, mutation="novel")
-    assert settle(tmp_path, plugins=plugins, mutation="novel", overrides={"intensity": 0.25}).settings.intensity == 0.25
+        resolve_in(tmp_path, plugins=plugins, mutation="novel")
+    assert (
+        resolve_in(tmp_path, plugins=plugins, mutation="novel", overrides={"intensity": 0.25}).settings.intensity
+        == 0.25
+    )
 
 
 DEFAULTS = {"population": 7, "evaluations": 70, "intensity": {"sm-r": 0.25}, "mutation": {"experiences": 5}}
@@ -166,7 +169,7 @@ DEFAULTS = {"population": 7, "evaluations": 70, "intensity": {"sm-r": 0.25}, "mu
 
 def test_a_domain_comes_with_its_plugins_defaults(tmp_path: Path) -> None:
     plugins = with_part("domain", "novel", defaults=DEFAULTS)
-    resolved = settle(tmp_path, plugins=plugins, domain="novel")
+    resolved = resolve_in(tmp_path, plugins=plugins, domain="novel")
     settings = resolved.settings
     assert (settings.population, settings.evaluations, settings.intensity) == (7, 70, 0.25)
     assert settings.mutation_options["experiences"] == 5
@@ -174,13 +177,13 @@ def test_a_domain_comes_with_its_plugins_defaults(tmp_path: Path) -> None:
     for key in ("population", "evaluations", "intensity", "mutation_options.experiences"):
         assert resolved.sources[key] == "plugin third"
     assert resolved.sources["selection"] == "built-in tfsm.toml [run]"
-    control = settle(tmp_path, plugins=plugins, domain="novel", mutation="control")
+    control = resolve_in(tmp_path, plugins=plugins, domain="novel", mutation="control")
     assert control.sources["intensity"] == "built-in tfsm.toml [run.intensity]"
 
 
 def test_an_operator_comes_with_its_plugins_intensity(tmp_path: Path) -> None:
     plugins = with_part("mutation", "novel", intensity=0.125)
-    resolved = settle(tmp_path, plugins=plugins, mutation="novel")
+    resolved = resolve_in(tmp_path, plugins=plugins, mutation="novel")
     assert (resolved.settings.intensity, resolved.sources["intensity"]) == (0.125, "plugin third")
     general = resolve_general(plugins, cwd=tmp_path)
     assert (general.run["intensity"]["novel"], general.sources["intensity.novel"]) == (0.125, "plugin third")
@@ -191,17 +194,19 @@ def test_a_domains_table_wins_over_an_operators_intensity_and_the_user_over_both
     entry = with_part("domain", "strange", defaults={"intensity": {"novel": 0.5}, "population": 7}).domains["strange"]
     plugins = replace(plugins, domains=Parts("domain", [*plugins.domains.values(), entry]))
     arguments = {"plugins": plugins, "domain": "strange", "mutation": "novel"}
-    assert settle(tmp_path, **arguments).settings.intensity == 0.5
-    mine = settle(tmp_path, "[run]\npopulation = 9\n[run.intensity]\nnovel = 0.75", **arguments)
+    assert resolve_in(tmp_path, **arguments).settings.intensity == 0.5
+    mine = resolve_in(tmp_path, "[run]\npopulation = 9\n[run.intensity]\nnovel = 0.75", **arguments)
     assert (mine.settings.intensity, mine.settings.population) == (0.75, 9)
     assert mine.sources["population"] == f"{tmp_path / 'tfsm.toml'} [run]"
-    flags = settle(tmp_path, **arguments, overrides={"intensity": 1.5, "population": 11})
+    flags = resolve_in(tmp_path, **arguments, overrides={"intensity": 1.5, "population": 11})
     assert (flags.settings.intensity, flags.settings.population) == (1.5, 11)
 
 
 def test_a_plugins_default_does_not_count_as_the_users_wish(tmp_path: Path) -> None:
     plugins = with_part("domain", "novel", defaults=DEFAULTS)
-    assert settle(tmp_path, plugins=plugins, domain="novel", sets=["selection=hill-climber"]).settings.population == 1
+    assert (
+        resolve_in(tmp_path, plugins=plugins, domain="novel", sets=["selection=hill-climber"]).settings.population == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -221,7 +226,7 @@ def test_a_mistake_in_a_plugins_defaults_names_the_plugin(
 ) -> None:
     plugins = with_part("domain", "novel", defaults=defaults)
     assert error_in(tmp_path, plugins=plugins, domain="novel").startswith(f"plugin 'third' (party): {message}")
-    assert settle(tmp_path, plugins=plugins).settings.domain == "parity"  # Other domains are not affected.
+    assert resolve_in(tmp_path, plugins=plugins).settings.domain == "parity"  # Other domains are not affected.
 
 
 @pytest.mark.parametrize("intensity", [-1, "0.1", True, float("nan"), [0.1]])
@@ -235,30 +240,30 @@ def test_an_operators_intensity_must_be_one(tmp_path: Path, intensity: Any) -> N
 def test_a_domains_operator_options_skip_operators_that_lack_them(tmp_path: Path) -> None:
     toml = "[domains.parity]\nmutation = { max_change = 3.5 }"
 
-    assert settle(tmp_path, toml, mutation="sm-g-abs").settings.mutation_options["max_change"] == 3.5
-    assert settle(tmp_path, toml, mutation="control").settings.mutation_options == {}
-    assert "max_change" not in settle(tmp_path, toml, mutation="sm-r").settings.mutation_options
+    assert resolve_in(tmp_path, toml, mutation="sm-g-abs").settings.mutation_options["max_change"] == 3.5
+    assert resolve_in(tmp_path, toml, mutation="control").settings.mutation_options == {}
+    assert "max_change" not in resolve_in(tmp_path, toml, mutation="sm-r").settings.mutation_options
 
 
 def test_options_of_domain_and_selection_come_from_their_tables(tmp_path: Path) -> None:
     toml = (
         "[domains.parity]\noptions = { bits = 6 }\nselection_options = { size = 7 }\n[selections.tournament]\nsize = 2"
     )
-    resolved = settle(tmp_path, toml)
+    resolved = resolve_in(tmp_path, toml)
 
     assert resolved.settings.domain_options["bits"] == 6
     assert resolved.settings.selection_options == {"size": 7, "removal": "fresh"}
     assert resolved.sources["domain_options.bits"] == f"{tmp_path / 'tfsm.toml'} [domains.parity]"
-    assert settle(tmp_path, "[selections.tournament]\nsize = 2").settings.selection_options["size"] == 2
+    assert resolve_in(tmp_path, "[selections.tournament]\nsize = 2").settings.selection_options["size"] == 2
 
 
 def test_engine_settings_come_from_their_table_and_the_command_line(tmp_path: Path) -> None:
-    resolved = settle(tmp_path, '[engine]\ncompile = "graph"\nmemory = 1', sets=["engine.width=3"])
+    resolved = resolve_in(tmp_path, '[engine]\ncompile = "graph"\nmemory = 1', sets=["engine.width=3"])
 
     assert resolved.settings.engine == {"compile": "graph", "memory": 1.0, "width": 3, "reuse": True}
     assert resolved.sources["engine.compile"] == f"{tmp_path / 'tfsm.toml'} [engine]"
     assert resolved.sources["engine.width"] == "--set engine.width=3"
-    assert settle(tmp_path, sets=["memory=2"]).settings.engine["memory"] == 2.0  # the file still says 1
+    assert resolve_in(tmp_path, sets=["memory=2"]).settings.engine["memory"] == 2.0  # the file still says 1
     assert EngineOptions(**resolved.settings.engine).width == 3
 
 
@@ -274,32 +279,32 @@ def test_the_command_line_wins_for_every_run_setting(tmp_path: Path) -> None:
         "init_scale": 0.5,
         "log_every": 2,
     }
-    resolved = settle(tmp_path, "[run]\nruns = 9\nseed = 9\nlog_every = 9", overrides=overrides)
+    resolved = resolve_in(tmp_path, "[run]\nruns = 9\nseed = 9\nlog_every = 9", overrides=overrides)
 
     assert {key: resolved.settings.as_dict()[key] for key in overrides} == overrides
     assert {resolved.sources[key] for key in overrides} == {"command line"}
 
 
 def test_a_flag_that_was_not_given_changes_nothing(tmp_path: Path) -> None:
-    assert settle(tmp_path, overrides={"population": None, "seed": None}) == settle(tmp_path)
+    assert resolve_in(tmp_path, overrides={"population": None, "seed": None}) == resolve_in(tmp_path)
 
 
 def test_none_takes_a_files_value_away(tmp_path: Path) -> None:
     toml = '[run]\ninit = "normal"\ninit_scale = 0.1\n[domains.parity]\ninit_scale = "none"'
 
-    assert settle(tmp_path, toml, sets=["init=normal"]).settings.init_scale is None
-    assert settle(tmp_path, toml, sets=["init_scale=0.25"]).settings.init_scale == 0.25
+    assert resolve_in(tmp_path, toml, sets=["init=normal"]).settings.init_scale is None
+    assert resolve_in(tmp_path, toml, sets=["init_scale=0.25"]).settings.init_scale == 0.25
 
 
 def test_the_hill_climber_gets_a_population_of_one(tmp_path: Path) -> None:
-    resolved = settle(tmp_path, overrides={"selection": "hill-climber"})
+    resolved = resolve_in(tmp_path, overrides={"selection": "hill-climber"})
 
     assert (resolved.settings.population, resolved.settings.selection_options) == (1, {})
     assert resolved.sources["population"] == "hill-climber keeps one champion"
 
 
 def test_a_population_that_already_fits_keeps_its_source(tmp_path: Path) -> None:
-    resolved = settle(tmp_path, domain="simple-easy")
+    resolved = resolve_in(tmp_path, domain="simple-easy")
 
     assert (resolved.settings.selection, resolved.settings.population) == ("hill-climber", 1)
     assert resolved.sources["population"] == "built-in tfsm.toml [domains.simple-easy]"
@@ -311,12 +316,12 @@ def test_a_third_partys_option_called_population_fixes_nothing(tmp_path: Path) -
         population: int = 3
 
     plugins = with_part("selection", "islands", Islands)
-    assert settle(tmp_path, plugins=plugins, overrides={"selection": "islands"}).settings.population == 250
+    assert resolve_in(tmp_path, plugins=plugins, overrides={"selection": "islands"}).settings.population == 250
 
 
 def test_options_are_complete_and_plain_json(tmp_path: Path) -> None:
     plugins = with_part("domain", "fresh", Strength)
-    settings = settle(tmp_path, plugins=plugins, domain="fresh", sets=["shape=4,5,6"]).settings
+    settings = resolve_in(tmp_path, plugins=plugins, domain="fresh", sets=["shape=4,5,6"]).settings
 
     assert settings.domain_options == {"strength": 3, "shape": (4, 5, 6)}
     plain = json.loads(json.dumps(settings.as_dict(), allow_nan=False))
@@ -328,8 +333,10 @@ def test_an_option_without_a_default_must_be_given(tmp_path: Path) -> None:
     plugins = with_part("domain", "needy", Needy)
 
     with pytest.raises(TfsmError, match=r"domain 'needy' .* --set domain\.needed=VALUE"):
-        settle(tmp_path, plugins=plugins, domain="needy")
-    assert settle(tmp_path, plugins=plugins, domain="needy", sets=["needed=1"]).settings.domain_options == {"needed": 1}
+        resolve_in(tmp_path, plugins=plugins, domain="needy")
+    assert resolve_in(tmp_path, plugins=plugins, domain="needy", sets=["needed=1"]).settings.domain_options == {
+        "needed": 1
+    }
 
 
 def test_what_holds_for_all_domains(tmp_path: Path) -> None:
@@ -355,7 +362,7 @@ def test_what_holds_for_all_domains(tmp_path: Path) -> None:
 def test_options_that_a_plugin_did_not_declare_are_asked_of_the_part(tmp_path: Path) -> None:
     plugins = with_part("mutation", "novel")
 
-    found = settle(tmp_path, plugins=plugins, mutation="novel", overrides={"intensity": 1.0}, sets=["reach=5"])
+    found = resolve_in(tmp_path, plugins=plugins, mutation="novel", overrides={"intensity": 1.0}, sets=["reach=5"])
 
     assert found.settings.mutation_options == {"reach": 5}
     assert "expected" in error_in(
@@ -378,7 +385,7 @@ def test_observers_are_named_like_any_other_setting(
     plugins = with_part("observer", "watcher", Strength)
     other = replace(plugins.observers["watcher"], name="other")
     plugins = replace(plugins, observers=Parts("observer", [*plugins.observers.values(), other]))
-    resolved = settle(tmp_path, toml, plugins=plugins, **arguments)
+    resolved = resolve_in(tmp_path, toml, plugins=plugins, **arguments)
 
     assert resolved.settings.observers == names
     assert resolved.settings.observer_options == {name: {"strength": 3, "shape": (2, 3)} for name in names}
@@ -388,7 +395,7 @@ def test_observers_are_named_like_any_other_setting(
 def test_an_observers_options_come_from_its_table_and_then_the_command_line(tmp_path: Path) -> None:
     plugins = with_part("observer", "watcher", Strength)
     toml = '[run]\nobservers = ["watcher"]\n[observers.watcher]\nstrength = 8\nshape = [1]'
-    resolved = settle(tmp_path, toml, plugins=plugins, sets=["watcher.shape=4,5"])
+    resolved = resolve_in(tmp_path, toml, plugins=plugins, sets=["watcher.shape=4,5"])
 
     assert resolved.settings.observer_options == {"watcher": {"strength": 8, "shape": (4, 5)}}
     assert resolved.sources["observer_options.watcher.strength"] == f"{tmp_path / 'tfsm.toml'} [observers.watcher]"
@@ -507,7 +514,7 @@ def outcome(content: bytes, sets: Sequence[str] = ()) -> ResolvedSettings | str:
         path = Path(folder) / "tfsm.toml"
         path.write_bytes(content)
         try:
-            return settle(Path(folder), sets=sets)
+            return resolve_in(Path(folder), sets=sets)
         except TfsmError as error:
             return str(error).replace(str(path), "FILE")
 

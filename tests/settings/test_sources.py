@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.settings.settings_case import built_ins, error_in, settle, with_part
+from tests.settings.settings_case import built_ins, error_in, resolve_in, with_part
 from tfsm.errors import TfsmError
 from tfsm.plugins.registry import Parts
 from tfsm.settings import built_in_path, config_paths, nearest_path
@@ -39,7 +39,7 @@ from tfsm.settings.validation import check_source
     ],
 )
 def test_a_key_finds_its_part(tmp_path: Path, text: str, path: str, value: object) -> None:
-    resolved = settle(tmp_path, sets=[text])
+    resolved = resolve_in(tmp_path, sets=[text])
     found: object = resolved.settings.as_dict()
     for name in path.split("."):
         assert isinstance(found, dict)
@@ -54,7 +54,9 @@ def test_an_ambiguous_key_needs_its_part(tmp_path: Path) -> None:
     assert "--set tolerance=0.5: 'tolerance' is ambiguous" in message
     assert "--set domain.tolerance=0.5 or --set mutation.tolerance=0.5" in message
 
-    settings = settle(tmp_path, domain="simple-easy", sets=["domain.tolerance=0.5", "mutation.tolerance=0.25"]).settings
+    settings = resolve_in(
+        tmp_path, domain="simple-easy", sets=["domain.tolerance=0.5", "mutation.tolerance=0.25"]
+    ).settings
     assert settings.domain_options["tolerance"] == 0.5
     assert settings.mutation_options["tolerance"] == 0.25
 
@@ -116,7 +118,7 @@ def test_a_wrong_value_is_told(tmp_path: Path, text: str, expected: str) -> None
 
 def test_a_selection_can_be_set_together_with_its_options(tmp_path: Path) -> None:
     sets = ["selection.size=2", "run.selection=tournament", "population=4"]
-    settings = settle(tmp_path, domain="simple-easy", sets=sets).settings
+    settings = resolve_in(tmp_path, domain="simple-easy", sets=sets).settings
 
     assert (settings.selection, settings.selection_options["size"], settings.population) == ("tournament", 2, 4)
     assert "unknown key 'size'" in error_in(tmp_path, sets=["size=2", "selection=hill-climber"])
@@ -130,7 +132,7 @@ def test_an_option_called_selection_makes_the_bare_key_ambiguous(tmp_path: Path)
     plugins = with_part("domain", "fresh", Options)
     message = error_in(tmp_path, plugins=plugins, domain="fresh", sets=["selection=y"])
     assert "--set domain.selection=y or --set run.selection=y" in message
-    settings = settle(tmp_path, plugins=plugins, domain="fresh", sets=["domain.selection=y"]).settings
+    settings = resolve_in(tmp_path, plugins=plugins, domain="fresh", sets=["domain.selection=y"]).settings
     assert (settings.domain_options, settings.selection) == ({"selection": "y"}, "tournament")
 
 
@@ -150,7 +152,7 @@ class Watching:
 def test_an_observers_options_begin_with_its_name(tmp_path: Path) -> None:
     plugins = with_part("observer", "a.watcher", Watching)
     sets = ["observers=a.watcher", "a.watcher.often=yes", "a.watcher.reach=5"]
-    resolved = settle(tmp_path, plugins=plugins, sets=sets)
+    resolved = resolve_in(tmp_path, plugins=plugins, sets=sets)
 
     assert resolved.settings.observers == ("a.watcher",)
     assert resolved.settings.observer_options == {"a.watcher": {"often": True, "reach": 5}}
@@ -160,7 +162,7 @@ def test_an_observers_options_begin_with_its_name(tmp_path: Path) -> None:
 
 def test_no_observer_is_an_empty_list(tmp_path: Path) -> None:
     plugins = with_part("observer", "watcher", Watching)
-    settings = settle(tmp_path, '[run]\nobservers = ["watcher"]', plugins=plugins, sets=["observers=[]"]).settings
+    settings = resolve_in(tmp_path, '[run]\nobservers = ["watcher"]', plugins=plugins, sets=["observers=[]"]).settings
 
     assert (settings.observers, settings.observer_options) == ((), {})
 
@@ -192,7 +194,9 @@ def test_what_is_wrong_about_an_observers_option_is_told(tmp_path: Path, sets: l
 
 def test_an_observer_called_like_a_table_keeps_out_of_its_way(tmp_path: Path) -> None:
     plugins = with_part("observer", "domain", Watching)
-    settings = settle(tmp_path, plugins=plugins, overrides={"observers": ["domain"]}, sets=["domain.bits=5"]).settings
+    settings = resolve_in(
+        tmp_path, plugins=plugins, overrides={"observers": ["domain"]}, sets=["domain.bits=5"]
+    ).settings
 
     assert settings.domain_options["bits"] == 5
     assert settings.observer_options == {"domain": {"often": False, "reach": 3}}
@@ -202,10 +206,10 @@ def test_the_nearest_file_upwards_is_the_users(tmp_path: Path) -> None:
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     (tmp_path / "tfsm.toml").write_text("[run]\nseed = 1")
-    assert settle(inner).settings.seed == 1
+    assert resolve_in(inner).settings.seed == 1
 
     (tmp_path / "a" / "tfsm.toml").write_text("[run]\nruns = 2")
-    resolved = settle(inner)
+    resolved = resolve_in(inner)
     assert (resolved.settings.seed, resolved.settings.runs) == (0, 2)
     assert config_paths(cwd=inner) == (built_in_path(), tmp_path / "a" / "tfsm.toml")
 
@@ -219,7 +223,7 @@ def test_a_folder_called_tfsm_toml_is_passed_by(tmp_path: Path) -> None:
 
 def test_config_replaces_the_nearest_file(tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text("[run]\nruns = 2")
-    resolved = settle(tmp_path, "[run]\nseed = 1", config=Path("other.toml"))
+    resolved = resolve_in(tmp_path, "[run]\nseed = 1", config=Path("other.toml"))
 
     assert (resolved.settings.seed, resolved.settings.runs) == (0, 2)
     assert resolved.sources["runs"] == f"{tmp_path / 'other.toml'} [run]"
@@ -232,9 +236,9 @@ def test_the_built_in_file_is_accepted_as_a_users(tmp_path: Path, how: str) -> N
         path = tmp_path / "copy.toml"
         path.write_bytes(built_in_path().read_bytes())
 
-    assert settle(tmp_path, config=path) == settle(tmp_path)
+    assert resolve_in(tmp_path, config=path) == resolve_in(tmp_path)
     # its population is nobody's wish
-    settings = settle(tmp_path, config=path, overrides={"selection": "hill-climber"}).settings
+    settings = resolve_in(tmp_path, config=path, overrides={"selection": "hill-climber"}).settings
     assert settings.population == 1
 
 
@@ -257,7 +261,7 @@ def test_a_disabled_plugin_does_not_make_the_built_in_file_wrong(tmp_path: Path,
     }.get(missing)
 
     if message is None:
-        assert settle(tmp_path, plugins=plugins).settings.population == 250
+        assert resolve_in(tmp_path, plugins=plugins).settings.population == 250
     else:
         assert message in error_in(tmp_path, plugins=plugins)
 
@@ -267,7 +271,7 @@ def test_without_the_built_in_operators_a_third_partys_still_runs(tmp_path: Path
     plugins = replace(others, mutations=Parts("mutation", [with_part("mutation", "novel").mutations["novel"]]))
 
     for domain in ("parity", "simple-easy"):  # whose tables have options of built-in operators
-        assert settle(tmp_path, plugins=plugins, domain=domain, mutation="novel", sets=["intensity=1"])
+        assert resolve_in(tmp_path, plugins=plugins, domain=domain, mutation="novel", sets=["intensity=1"])
 
 
 def test_in_a_wheel_the_built_in_file_is_package_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,7 +329,7 @@ def test_a_file_that_is_not_utf_8_is_told(tmp_path: Path) -> None:
 def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
     (tmp_path / "tfsm.toml").write_bytes(b"\xef\xbb\xbf[run]\r\nseed = 3\r\n")
 
-    assert settle(tmp_path).settings.seed == 3
+    assert resolve_in(tmp_path).settings.seed == 3
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.settings.settings_case import error_in, settle, with_part
+from tests.settings.settings_case import error_in, resolve_in, with_part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,8 +103,8 @@ def test_a_value_right_for_another_operator_is_wrong_for_the_chosen_one(tmp_path
     plugins = with_part("mutation", "bold", Bold)
     toml = "[run]\nintensity = 1\n[domains.parity.mutation]\ntolerance = 1.5"
 
-    assert settle(tmp_path, toml, plugins=plugins, mutation="bold").settings.mutation_options == {"tolerance": 1.5}
-    assert settle(tmp_path, toml, plugins=plugins, mutation="control").settings.mutation_options == {}
+    assert resolve_in(tmp_path, toml, plugins=plugins, mutation="bold").settings.mutation_options == {"tolerance": 1.5}
+    assert resolve_in(tmp_path, toml, plugins=plugins, mutation="control").settings.mutation_options == {}
     message = error_in(tmp_path, toml, plugins=plugins, mutation="sm-r")
     assert message == (
         f"{tmp_path / 'tfsm.toml'}: [domains.parity.mutation] tolerance=1.5: expected a number > 0 and < 1"
@@ -114,7 +114,7 @@ def test_a_value_right_for_another_operator_is_wrong_for_the_chosen_one(tmp_path
 def test_tables_of_parts_that_are_not_installed_are_let_be(tmp_path: Path) -> None:
     toml = "[domains.maze]\noptions = { walls = 3 }\n[mutations.other]\nx = 1\n[run.intensity]\nother = 1"
 
-    assert settle(tmp_path, toml).settings.domain == "parity"
+    assert resolve_in(tmp_path, toml).settings.domain == "parity"
 
 
 def test_a_value_that_no_operator_would_take_is_told_even_to_one_without_the_option(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_mistake_on_the_command_line_is_told_with_its_flag(
 
 
 def test_zero_intensity_is_allowed(tmp_path: Path) -> None:
-    assert settle(tmp_path, overrides={"intensity": 0}).settings.intensity == 0.0
+    assert resolve_in(tmp_path, overrides={"intensity": 0}).settings.intensity == 0.0
 
 
 def test_unknown_parts_are_told_with_the_nearest(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_tournament_must_fit_into_the_population(tmp_path: Path) -> None:
     message = error_in(tmp_path, overrides={"population": 3})
     assert message.startswith("tournament size 5 is larger than the population of 3")
     assert "(size: selection's default; population: command line)" in message
-    assert settle(tmp_path, overrides={"population": 5}).settings.population == 5
+    assert resolve_in(tmp_path, overrides={"population": 5}).settings.population == 5
 
     on_a_hill_climbers_domain = error_in(tmp_path, domain="simple-easy", overrides={"selection": "tournament"})
     assert "population: built-in tfsm.toml [domains.simple-easy]" in on_a_hill_climbers_domain
@@ -170,8 +170,8 @@ def test_the_initial_population_needs_its_evaluations(tmp_path: Path) -> None:
     assert message.startswith(
         "evaluations (100) is smaller than the population (250): the initial population counts as evaluations"
     )
-    assert settle(tmp_path, overrides={"evaluations": 250}).settings.evaluations == 250
-    assert settle(tmp_path, overrides={"evaluations": 1, "selection": "hill-climber"}).settings.population == 1
+    assert resolve_in(tmp_path, overrides={"evaluations": 250}).settings.evaluations == 250
+    assert resolve_in(tmp_path, overrides={"evaluations": 1, "selection": "hill-climber"}).settings.population == 1
 
 
 @pytest.mark.parametrize(
@@ -192,6 +192,6 @@ def test_a_hill_climber_with_a_population_is_told(
 
 
 def test_a_hill_climber_whose_population_is_given_as_one_is_right(tmp_path: Path) -> None:
-    resolved = settle(tmp_path, overrides={"selection": "hill-climber"}, sets=["population=1"])
+    resolved = resolve_in(tmp_path, overrides={"selection": "hill-climber"}, sets=["population=1"])
 
     assert (resolved.settings.population, resolved.sources["population"]) == (1, "--set population=1")

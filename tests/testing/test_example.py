@@ -59,7 +59,7 @@ def test_it_is_listed_with_what_it_registers(site: FakeSite) -> None:
         "version": "0.1.0",
         "state": "loaded",
         "reason": "",
-        "hooks": 1,
+        "hooks": 2,
         "registers": {kind: [name] for kind, name in PARTS.items()},
     }
     (part,) = json.loads(site.tfsm("mutations", "sparse-noise", "--json").stdout)
@@ -88,10 +88,24 @@ def test_its_parts_run_by_name(ran: tuple[Path, list[Ended]], number: int) -> No
         assert [row.split(",")[:2] for row in rows] == [["0", str(run["evaluations"])]]
 
 
-def test_an_operator_without_a_known_intensity_asks_for_one(site: FakeSite) -> None:
+def test_its_parts_come_with_default_settings(site: FakeSite) -> None:
+    shown = json.loads(site.tfsm("config", "show", "xor", "--mutation", "sparse-noise", "--json").stdout)
+    settings, sources = shown["settings"], shown["sources"]
+    assert (settings["intensity"], sources["intensity"]) == (0.5, "plugin example")
+    assert (settings["population"], sources["population"]) == (50, "plugin example")
+    assert sources["seed"] == "built-in tfsm.toml [run]"
+
+
+def test_invalid_defaults_are_one_line_that_names_the_plugin(site: FakeSite) -> None:
+    changed(site, "__init__.py", '"population": 50', '"populaton": 50')
     result = site.tfsm("run", "xor", "--mutation", "sparse-noise")
-    assert result.returncode == 2
-    assert "mutation 'sparse-noise' has no default intensity" in result.stderr
+    assert (result.returncode, result.stderr.splitlines()) == (
+        2,
+        [
+            "error: plugin 'example' (tfsm-example-plugin): [domains.xor] populaton: unknown key, "
+            "did you mean 'population'?"
+        ],
+    )
 
 
 def test_disabled_it_is_not_there(site: FakeSite) -> None:

@@ -1,11 +1,11 @@
-"""What every part must satisfy, and what these do besides."""
+"""The checks that every part must pass, and tests of these parts."""
 
 import numpy as np
 import pytest
 
 
 @pytest.mark.tfsm("package:tfsm-example-plugin")
-def test_all_parts_are_what_tfsm_expects(tfsm_check):
+def test_conformance(tfsm_check):
     tfsm_check()
 
 
@@ -16,20 +16,20 @@ def test_a_share_of_the_weights_changes(tfsm_children):
 
 
 @pytest.mark.tfsm("domain:xor")
-def test_a_network_that_is_never_sure_answers_half_wrong(tfsm_evaluate, tfsm_network):
-    found = tfsm_evaluate(np.zeros((1, tfsm_network.size)))
-    np.testing.assert_allclose(found.fitness, [-0.25])
-    assert not found.solved.any()
+def test_a_zero_network_always_outputs_one_half(tfsm_evaluate, tfsm_network):
+    evaluation = tfsm_evaluate(np.zeros((1, tfsm_network.size)))
+    np.testing.assert_allclose(evaluation.fitness, [-0.25])
+    assert not evaluation.solved.any()
 
 
 @pytest.mark.tfsm("selection:random-parent")
-def test_anybody_breeds_and_the_worst_leaves(tfsm_choose):
+def test_the_parent_is_random_and_the_worst_is_replaced(tfsm_choose):
     parents, replaced = tfsm_choose([0.3, 0.9, 0.1], count=100)
     assert set(parents) == {0, 1, 2}
     assert set(replaced) == {2}
 
 
 @pytest.mark.tfsm("observer:csv", columns=("run", "best_fitness"))
-def test_the_table_has_a_row_for_each_run_and_interval(tfsm_notify, tmp_path):
+def test_the_table_has_one_row_per_run_and_interval(tfsm_notify, tmp_path):
     tfsm_notify(tmp_path)
     assert (tmp_path / "metrics.csv").read_text().split() == ["run,best_fitness", "0,0.5", "1,0.5"]

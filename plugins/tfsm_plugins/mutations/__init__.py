@@ -1,4 +1,4 @@
-"""The paper's five mutation operators and some beyond it, registered as a plugin like anybody's."""
+"""The plugin of the built-in mutation operators: the paper's five, and others."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ tfsm_hooks = 2
 @hookimpl
 def tfsm_register_mutations(registry: Registry) -> None:
     """Register the operators by name."""
-    _paper(registry)
-    _beyond(registry)
+    _register_paper(registry)
+    _register_others(registry)
 
 
-def _paper(registry: Registry) -> None:
+def _register_paper(registry: Registry) -> None:
     registry.add(
         "control",
         "tfsm_plugins.mutations.gaussian:Control",
@@ -26,13 +26,13 @@ def _paper(registry: Registry) -> None:
     registry.add(
         "sm-r",
         "tfsm_plugins.mutations.rescale:SafeMutationRescale",
-        description="a random direction, rescaled by line search to a wanted divergence of the outputs",
+        description="a random direction, rescaled by line search to a given divergence of the outputs",
         options=options.RescaleOptions,
     )
     registry.add(
         "sm-g-sum",
         "tfsm_plugins.mutations.gradient:SafeMutationSum",
-        description="noise divided by the summed output gradient; may wash out, costs one backward pass an output",
+        description="noise divided by the summed output gradient; may wash out, costs one backward pass per output",
         options=options.SumOptions,
     )
     registry.add(
@@ -49,7 +49,7 @@ def _paper(registry: Registry) -> None:
     )
 
 
-def _beyond(registry: Registry) -> None:
+def _register_others(registry: Registry) -> None:
     registry.add(
         "sm-g-rms",
         "tfsm_plugins.mutations.gradient:SafeMutationRms",
@@ -59,7 +59,7 @@ def _beyond(registry: Registry) -> None:
     registry.add(
         "safe-crossover",
         "tfsm_plugins.mutations.crossover:SafeCrossover",
-        description="weights of a second parent, as far as the outputs stay within a divergence of one of the two",
+        description="weights of a second parent, as long as the outputs stay within a divergence of one of the two",
         options=options.CrossoverOptions,
     )
     rescaled = {
@@ -68,10 +68,10 @@ def _beyond(registry: Registry) -> None:
         "sm-g-so+r": ("SecondOrderRescaled", options.SecondOrderRescaledOptions),
         "sm-g-rms+r": ("RmsRescaled", options.RmsRescaledOptions),
     }
-    for name, (part, own) in rescaled.items():
+    for name, (part, part_options) in rescaled.items():
         registry.add(
             name,
             f"tfsm_plugins.mutations.rescale:{part}",
-            description=f"the direction of {name.removesuffix('+r')}, rescaled to a wanted divergence of the outputs",
-            options=own,
+            description=f"the direction of {name.removesuffix('+r')}, rescaled to a given divergence of the outputs",
+            options=part_options,
         )

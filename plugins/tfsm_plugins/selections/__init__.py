@@ -1,4 +1,4 @@
-"""The paper's two selection schemes and some beyond it, registered as a plugin like anybody's."""
+"""The plugin of the built-in selection schemes: the paper's two, and others."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ def tfsm_register_selections(registry: Registry) -> None:
     registry.add(
         "tournament",
         "tfsm_plugins.selections.steady_state:Tournament",
-        description="steady state: the best of a few breeds, the worst of a few leaves, the child always enters",
+        description="steady state: tournaments select the parent and the individual that the child replaces",
         options=options.TournamentOptions,
     )
     registry.add(
         "hill-climber",
         "tfsm_plugins.selections.steady_state:HillClimber",
-        description="one champion, replaced only by a child that is better",
+        description="a single champion, replaced only by a better child",
         options=options.HillClimberOptions,
     )
     registry.add(
         "truncation",
         "tfsm_plugins.selections.truncation:Truncation",
-        description="generations: the best breed, all others leave, and the very best stay",
+        description="generational: the best individuals are the parents of the next generation, with elitism",
         options=options.TruncationOptions,
     )
     registry.add(
         "novelty",
         "tfsm_plugins.selections.novelty:Novelty",
-        description="whoever does what nobody else does breeds, whatever it is worth",
+        description="novelty search: selects for novel behavior instead of fitness",
         options=options.NoveltyOptions,
     )
     registry.add(
         "map-elites",
         "tfsm_plugins.selections.map_elites:MapElites",
-        description="the best of every kind of behavior is kept, and anybody of them breeds",
+        description="quality diversity: an archive of the best individual per cell of behavior space",
         options=options.MapElitesOptions,
     )
     registry.add(
         "lexicase",
         "tfsm_plugins.selections.lexicase:Lexicase",
-        description="whoever is best in one case after the other, in random order, breeds",
+        description="selects the parent case by case, in random order, which favors specialists",
         options=options.LexicaseOptions,
     )
     registry.add(
         "random",
         "tfsm_plugins.selections.steady_state:RandomSelection",
-        description="drift: anybody breeds, anybody leaves; what mutation does without selection",
+        description="genetic drift: parent and replaced individual are random; a baseline without selection",
         options=options.RandomOptions,
     )

@@ -1,4 +1,4 @@
-"""The selection schemes' options, apart from the schemes so that listing them imports no TensorFlow."""
+"""The options of the selection schemes, in a module that does not import TensorFlow."""
 
 from __future__ import annotations
 
@@ -13,55 +13,56 @@ from typing_extensions import Doc
 class TournamentOptions:
     """Options of the tournament."""
 
-    size: Annotated[int, Ge(1), Doc("individuals drawn, without replacement, for one tournament")] = 5
+    size: Annotated[int, Ge(1), Doc("individuals per tournament, drawn without replacement")] = 5
     removal: Annotated[
         Literal["fresh", "same"],
-        Doc("who leaves: the worst of a fresh tournament, or of the one that chose the parent"),
+        Doc("replaced individual: the worst of a fresh tournament, or of the same one that selected the parent"),
     ] = "fresh"
 
 
 @dataclass(frozen=True, kw_only=True)
 class HillClimberOptions:
-    """The hill-climber has none."""
+    """The hill-climber has no options."""
 
     population: ClassVar[int] = 1
-    """The only population it works with: one champion."""
+    """The only supported population size: one champion."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RandomOptions:
-    """Drift has none."""
+    """Random selection has no options."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TruncationOptions:
     """Options of truncation."""
 
-    parents: Annotated[int, Ge(1), Doc("the best so many of a generation breed")] = 20
-    elites: Annotated[int, Ge(1), Doc("the best so many of a generation belong to the next one too")] = 1
+    parents: Annotated[int, Ge(1), Doc("number of parents: the best of a generation")] = 20
+    elites: Annotated[int, Ge(1), Doc("number of elites, which also belong to the next generation")] = 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoveltyOptions:
     """Options of novelty search."""
 
-    size: Annotated[int, Ge(1), Doc("individuals drawn, without replacement, for one tournament of novelty")] = 5
-    neighbors: Annotated[int, Ge(1), Doc("novelty is the mean distance to so many nearest behaviors")] = 15
-    archived: Annotated[float, Ge(0), Le(1), Doc("share of the children whose behavior is kept for ever")] = 0.02
-    archive: Annotated[int, Ge(1), Doc("most behaviors kept; then new ones take the place of the oldest")] = 1000
+    size: Annotated[int, Ge(1), Doc("individuals per novelty tournament, drawn without replacement")] = 5
+    neighbors: Annotated[int, Ge(1), Doc("nearest neighbors: novelty is the mean distance to their behavior")] = 15
+    archived: Annotated[float, Ge(0), Le(1), Doc("share of the children whose behavior is added to the archive")] = 0.02
+    archive: Annotated[int, Ge(1), Doc("size of the archive; when it is full, new behaviors replace the oldest")] = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapElitesOptions:
-    """Options of MAP-Elites; the population is the number of cells."""
+    """Options of MAP-Elites. The population size is the number of cells."""
 
     archive: Annotated[
-        Literal["grid", "cvt"], Doc("cells: a regular grid, or those nearest to points spread evenly, for many numbers")
+        Literal["grid", "cvt"],
+        Doc("cells: a regular grid, or a centroidal Voronoi tessellation for many dimensions"),
     ] = "grid"
     bounds: Annotated[
-        str | None, Doc("LOW:HIGH of each number of the behavior, with commas between; none: what the domain says")
+        str | None, Doc("comma-separated LOW:HIGH per dimension of the behavior; none: the domain's bounds")
     ] = None
-    beginners: Annotated[int, Ge(1), Doc("individuals drawn before the first child")] = 100
+    beginners: Annotated[int, Ge(1), Doc("size of the initial population")] = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,6 @@ class LexicaseOptions:
     """Options of lexicase selection."""
 
     epsilon: Annotated[
-        float | None, Ge(0), Doc("how far behind the best of a case still passes; none: the median absolute deviation")
+        float | None, Ge(0), Doc("tolerance below the best of a case; none: the median absolute deviation")
     ] = None
-    size: Annotated[int, Ge(1), Doc("individuals drawn for the tournament of fitness whose worst one leaves")] = 5
+    size: Annotated[int, Ge(1), Doc("individuals per tournament, whose worst is replaced")] = 5

@@ -1,4 +1,4 @@
-"""Tournament, hill-climber, random."""
+"""Steady-state schemes that only look at fitness: tournament, hill-climber and random."""
 
 from __future__ import annotations
 
@@ -15,68 +15,70 @@ from tfsm_plugins.selections.options import HillClimberOptions, RandomOptions, T
 
 @dataclass(frozen=True, kw_only=True)
 class HillClimber(HillClimberOptions):
-    """The champion is always the parent; a child takes its place only by being better."""
+    """The champion is always the parent; only a better child replaces it."""
 
     batched: ClassVar[bool] = True
 
     def choose(self, fitness: Tensor, seed: Tensor) -> Choice:
-        """Choose the only one there is, in populations `[B, 1]`."""
+        """Choose the only individual of each population `[B, 1]`."""
         champion = tf.zeros_like(fitness[..., 0], tf.int32)
         return Choice(champion, champion)
 
     def accepts(self, child: Tensor, replaced: Tensor) -> Tensor:
-        """Let a better child in."""
+        """Accept a better child."""
         return child > replaced
 
 
 @dataclass(frozen=True, kw_only=True)
 class RandomSelection(RandomOptions):
-    """Anybody becomes the parent, anybody leaves, the child always enters."""
+    """Parent and replaced individual are random; every child is accepted."""
 
     batched: ClassVar[bool] = True
 
     def choose(self, fitness: Tensor, seed: Tensor) -> Choice:
-        """Choose from populations `[B, N]`, of which all are equally likely."""
+        """Choose uniformly from populations `[B, N]`."""
         population = fitness.shape[-1]
-        parent, replaced = (tf.cast(uniform(own, 1)[..., 0] * population, tf.int32) for own in split(seed, 2))
+        parent, replaced = (tf.cast(uniform(key, 1)[..., 0] * population, tf.int32) for key in split(seed, 2))
         return Choice(parent, replaced)
 
     def accepts(self, child: Tensor, replaced: Tensor) -> Tensor:
-        """Let every child in."""
+        """Accept every child."""
         return tf.ones_like(child, tf.bool)
 
 
-def draw_uniformly(among: Tensor, seed: Tensor) -> Tensor:
-    """Draw one of those marked in `[B, N]`, all equally likely, with seeds `[B, 2]`: `[B]`."""
-    drawn = tf.where(among, uniform(seed, among.shape[-1]), -1.0)
-    return tf.argmax(drawn, axis=-1, output_type=tf.int32)
+def draw_uniformly(eligible: Tensor, seed: Tensor) -> Tensor:
+    """Draw one of the eligible individuals of `[B, N]` uniformly, with seeds `[B, 2]`; return indices `[B]`."""
+    keys = tf.where(eligible, uniform(seed, eligible.shape[-1]), -1.0)
+    return tf.argmax(keys, axis=-1, output_type=tf.int32)
 
 
 def draw_tournament(
     score: Callable[[Tensor], Tensor], population: int, size: int, seed: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Draw a few without replacement; return the best `[B]` and the worst `[B]`, of equals the first and the last.
+    """Draw individuals without replacement; return the best `[B]` and the worst `[B]`.
+
+    Of equally good ones, the first is the best and the last is the worst.
 
     Args:
-        score: from who takes part, `[B, size]`, to how well they do.
+        score: a function from indices `[B, size]` to scores `[B, size]`.
         population: N.
-        size: how many take part, all of them where there are no more.
-        seed: `[B, 2]`
+        size: the tournament size, at most N individuals are drawn.
+        seed: `[B, 2]`.
     """
     size = min(size, population)
-    rivals = distinct_integers(seed, size, population)
-    found = score(rivals)
-    worst = size - 1 - tf.argmin(found[..., ::-1], axis=-1)
-    best = tf.argmax(found, axis=-1)
-    return tf.gather(rivals, best, batch_dims=1), tf.gather(rivals, worst, batch_dims=1)
+    entrants = distinct_integers(seed, size, population)
+    scores = score(entrants)
+    worst = size - 1 - tf.argmin(scores[..., ::-1], axis=-1)
+    best = tf.argmax(scores, axis=-1)
+    return tf.gather(entrants, best, batch_dims=1), tf.gather(entrants, worst, batch_dims=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tournament(TournamentOptions):
-    """The best of a few becomes the parent, the worst of a few leaves, the child always enters.
+    """The best of a tournament is the parent, the worst of a tournament is replaced, every child is accepted.
 
-    The paper does not say who leaves. The obvious reading, a fresh tournament, is the default; its published code
-    removes the worst of the same tournament that chose the parent (`removal = "same"`).
+    The paper does not say which individual is replaced. The default is the obvious reading, a fresh tournament. The
+    paper's published code replaces the worst of the tournament that selected the parent (`removal = "same"`).
     """
 
     batched: ClassVar[bool] = True
@@ -86,8 +88,8 @@ class Tournament(TournamentOptions):
         parent_seed, removal_seed = split(seed, 2)
         population = fitness.shape[-1]
 
-        def score(rivals: Tensor) -> Tensor:
-            return tf.gather(fitness, rivals, batch_dims=1)
+        def score(entrants: Tensor) -> Tensor:
+            return tf.gather(fitness, entrants, batch_dims=1)
 
         parent, replaced = draw_tournament(score, population, self.size, parent_seed)
         if self.removal == "fresh":
@@ -95,5 +97,5 @@ class Tournament(TournamentOptions):
         return Choice(parent, replaced)
 
     def accepts(self, child: Tensor, replaced: Tensor) -> Tensor:
-        """Let every child in."""
+        """Accept every child."""
         return tf.ones_like(child, tf.bool)

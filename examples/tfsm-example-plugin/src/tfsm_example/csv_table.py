@@ -1,4 +1,4 @@
-"""The observer, which needs no TensorFlow."""
+"""The observer, which does not need TensorFlow."""
 
 import csv
 from pathlib import Path
@@ -20,7 +20,7 @@ class CsvTable(Observer):
     def on_experiment_start(self, experiment: ExperimentInfo) -> None:
         """Write the header."""
         if experiment.directory is None:
-            raise TfsmError("the table is written to the run directory, but there is none: give the run one (out=...)")
+            raise TfsmError("the table is written to the run directory, but this run has none: pass out=...")
         self._path = experiment.directory / "metrics.csv"
         self._write([dict(zip(self.options.columns, self.options.columns, strict=True))])
 

@@ -1,4 +1,4 @@
-"""Options, apart from the parts so that listing them imports no TensorFlow."""
+"""The options of the parts, in a module that does not import TensorFlow."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -23,11 +23,11 @@ class XorOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RandomParentOptions:
-    """The scheme has none."""
+    """The scheme has no options."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CsvOptions:
     """Options of the observer."""
 
-    columns: Annotated[tuple[str, ...], Doc("which metrics")] = ("run", "evaluations", "best_fitness")
+    columns: Annotated[tuple[str, ...], Doc("metrics to write")] = ("run", "evaluations", "best_fitness")

@@ -1,4 +1,4 @@
-"""The selection scheme, imported when it is used."""
+"""The selection scheme, which is imported when it is used."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ from tfsm_example.options import RandomParentOptions
 
 @dataclass(frozen=True, kw_only=True)
 class RandomParent(RandomParentOptions):
-    """Let anybody breed, and put the child in the place of the worst."""
+    """Choose a random parent; the child replaces the worst individual."""
 
     def choose(self, fitness: Tensor, seed: Tensor) -> Choice:
-        """Choose from a population's fitness [N]."""
+        """Choose a parent and the individual to replace, from a population's fitness [N]."""
         parent = tf.cast(uniform(seed, 1)[0] * fitness.shape[-1], tf.int32)
         return Choice(parent=parent, replaced=tf.argmin(fitness))
 
     def accepts(self, child: Tensor, replaced: Tensor) -> Tensor:
-        """Let in whoever is not worse."""
+        """Accept a child that is not worse."""
         return child >= replaced

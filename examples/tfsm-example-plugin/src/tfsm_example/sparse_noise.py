@@ -1,4 +1,4 @@
-"""The operator, imported when it is used."""
+"""The operator, which is imported when it is used."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ from tfsm_example.options import SparseNoiseOptions
 
 @dataclass(frozen=True, kw_only=True)
 class SparseNoise(SparseNoiseOptions):
-    """Add noise to a share of the weights, and to one weight at least."""
+    """Add noise to a random share of the weights, at least to one."""
 
     def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
-        """Return the child."""
+        """Return the child of a parent [P]."""
         which_seed, noise_seed = split(seed, 2)
         drawn = uniform(which_seed, network.size)  # [P]
         changes = tf.cast(drawn <= tf.maximum(self.share, tf.reduce_min(drawn)), parent.dtype)

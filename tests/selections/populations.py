@@ -13,7 +13,7 @@ from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import build_part
 
 
-def scheme(name: str, **options: Any) -> Any:
+def build_scheme(name: str, **options: Any) -> Any:
     return build_part(load_plugins().selections[name], options)
 
 
@@ -21,24 +21,24 @@ def seeds(count: int, first: int = 0) -> tf.Tensor:
     return fold_in(root_seed(3), first + tf.range(count))
 
 
-def around(
+def make_context(
     population: int, behavior: int = 2, cases: int = 0, bounds: tuple[tuple[float, float], ...] | None = None
 ) -> SelectionContext:
     return SelectionContext("Somewhere", population, behavior, cases, bounds)
 
 
-def view(part: Any, fitness: Any, behavior: Any = None, cases: Any = None, **told: Any) -> Population:
-    """Return populations `[B, N]` at the beginning, with what is told of them."""
+def make_population(part: Any, fitness: Any, behavior: Any = None, cases: Any = None, **context: Any) -> Population:
+    """Return populations `[B, N]` with the initial state of a scheme."""
     fitness = np.asarray(fitness, np.float32)
     lanes, number = fitness.shape
     behavior = np.zeros([lanes, number, 2]) if behavior is None else np.asarray(behavior)
     cases = np.zeros([lanes, number, 0]) if cases is None else np.asarray(cases)
-    state = part.init(around(number, behavior.shape[-1], cases.shape[-1], **told))
+    state = part.init(make_context(number, behavior.shape[-1], cases.shape[-1], **context))
     wide = tf.nest.map_structure(lambda x: tf.repeat(tf.convert_to_tensor(x)[None], lanes, axis=0), state)
     return Population(tf.constant(fitness), tf.constant(behavior, tf.float32), tf.constant(cases, tf.float32), wide)
 
 
-def child(fitness: Any, behavior: Any = None, slot: Any = 0, cases: int = 0) -> Candidate:
+def make_candidate(fitness: Any, behavior: Any = None, slot: Any = 0, cases: int = 0) -> Candidate:
     """Return candidates `[B]`."""
     fitness = np.atleast_1d(np.asarray(fitness, np.float32))
     behavior = np.zeros([len(fitness), 2]) if behavior is None else np.asarray(behavior)
@@ -51,8 +51,8 @@ def child(fitness: Any, behavior: Any = None, slot: Any = 0, cases: int = 0) -> 
     )
 
 
-def entered(population: Population, candidate: Candidate, admission: Any) -> Population:
-    """Do as the engine does: put those who enter in their places."""
+def apply_admission(population: Population, candidate: Candidate, admission: Any) -> Population:
+    """Put accepted candidates in their slots, as the engine does."""
     fitness, behavior = population.fitness.numpy(), population.behavior.numpy()
     for b in range(len(fitness)):
         if bool(admission.accepted[b]) and np.isfinite(candidate.fitness[b]):
