@@ -107,14 +107,13 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
 
 
 def _choose_model(settings: Settings, domain: Domain, model: keras.Model | None) -> keras.Model:
-    own = domain.network()
-    chosen = model
+    default, chosen = domain.network(), model
     if chosen is None and settings.model is not None:
         chosen = load_or_build_model(settings.model, trust=settings.trust_model)
     if chosen is None:
-        return own
+        return default
     check_model(chosen)
-    check_compatible(chosen, own, settings.domain)
+    check_compatible(chosen, default, settings.domain)
     return chosen
 
 
@@ -130,14 +129,14 @@ def _build_network(settings: Settings, model: keras.Model, initializer: Initiali
 
 def collect_notes(settings: Settings, plan: Plan, domain: Domain) -> list[str]:
     """Return notes for the user before a run."""
-    found = [plan.note] if plan.note else []
+    notes = [plan.note] if plan.note else []
     if settings.evaluation_timeout is not None and getattr(domain, "compiled", True):
-        found.append("evaluation_timeout has no effect: the domain is compiled together with the loop")
-    return found
+        notes.append("evaluation_timeout has no effect: the domain is compiled together with the loop")
+    return notes
 
 
 class EngineCache:
-    """Builds engines; the last one is used again, compiled as it is, where nothing but the intensity is another."""
+    """Builds engines; the last one is reused, already compiled, if only the intensity differs."""
 
     def __init__(self) -> None:
         self._last: tuple[Settings, keras.Model | None, Engine] | None = None
@@ -145,11 +144,11 @@ class EngineCache:
     def engine(self, plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> Engine:
         """Return an engine for these settings."""
         if self._last is not None:
-            before, own, engine = self._last
-            if own is model and replace(before, intensity=settings.intensity) == settings:
+            last_settings, last_model, engine = self._last
+            if last_model is model and replace(last_settings, intensity=settings.intensity) == settings:
                 engine.set_intensity(settings.intensity)
                 return engine
-            self._last = None  # its memory first
+            self._last = None  # frees its memory first
         engine = build_engine(plugins, settings, model=model)
         self._last = (settings, model, engine)
         return engine
@@ -157,14 +156,14 @@ class EngineCache:
 
 @dataclass(frozen=True)
 class RunRecipe:
-    """Settings, and what no setting tells: parts that came ready made, and a model of the user's own."""
+    """What a worker needs to build the same engine: settings, and parts and a model that no setting describes."""
 
     settings: Settings
     from_instance: tuple[tuple[Kind, Any], ...] = ()
     model: keras.Model | None = None
     disabled: tuple[str, ...] = ()
     folder: str = field(default_factory=os.getcwd)
-    """Where files and modules are that the settings name."""
+    """The folder that file and module names in the settings are relative to."""
 
     def plugins(self) -> Plugins:
         """Load the plugins, in a worker."""
@@ -176,12 +175,12 @@ class RunRecipe:
         return plugins
 
     def for_runs(self, count: int) -> RunRecipe:
-        """Return a recipe for so many runs."""
+        """Return the recipe for that many runs."""
         return replace(self, settings=replace(self.settings, runs=count))
 
 
 def make_recipe(plugins: Plugins, settings: Settings, model: keras.Model | None = None) -> RunRecipe:
-    """Return what a worker needs to do what would be done here."""
+    """Return what a worker needs to build the engine that would be built here."""
     chosen = (
         plugins.domains[settings.domain],
         plugins.mutations[settings.mutation],
