@@ -71,8 +71,8 @@ JSON = st.recursive(
 def test_what_was_written_comes_back(header: dict[str, Any], tables: dict[str, np.ndarray]) -> None:
     buffer = io.BytesIO()
     dump(buffer, header, {name: rows_of(table) for name, table in tables.items()})
-    told, found = load(buffer.getvalue(), "here")
-    assert told == header
+    read_header, found = load(buffer.getvalue(), "here")
+    assert read_header == header
     assert set(found) == set(tables)
     for name, table in tables.items():
         assert found[name].dtype == table.dtype
@@ -148,7 +148,7 @@ def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_disk_that_cannot_read_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_cannot_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Any) -> bytes:
         raise OSError(errno.EIO, "Input/output error")
 
@@ -158,7 +158,7 @@ def test_a_disk_that_cannot_read_is_told_of(tmp_path: Path, monkeypatch: pytest.
         load_file(tmp_path / "some")
 
 
-def test_files_that_cannot_be_read_are_told_of(tmp_path: Path) -> None:
+def test_files_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     with pytest.raises(DamagedCheckpoint, match="empty"):
         load_file(tmp_path / "empty")
@@ -175,7 +175,7 @@ SLOW = pytest.mark.slow
 
 @dataclass
 class Keeper:
-    """Keeps a checkpoint at every evaluation, or at some, with how much was told before."""
+    """Keeps a checkpoint at every evaluation, or at some, with the number of metrics reported before it."""
 
     recorder: Recorder
     every: int = 1
@@ -234,36 +234,36 @@ def plain() -> Engine:
 
 @pytest.mark.parametrize("name", [name if name in DEFAULT else pytest.param(name, marks=SLOW) for name in CASES])
 def test_a_loop_that_is_left_comes_to_the_same_end(plain: Engine, name: str) -> None:
-    engine, told = plain if name == "plain" else CASES[name](), Recorder()
-    keeper = Keeper(told)
-    expected = loop(engine, told, evaluations=57, checkpoints=keeper)
+    engine, recorder = plain if name == "plain" else CASES[name](), Recorder()
+    keeper = Keeper(recorder)
+    expected = loop(engine, recorder, evaluations=57, checkpoints=keeper)
     assert len(keeper.kept) >= 57
-    lines = by_key(told.metrics)
+    lines = by_key(recorder.metrics)
     for content, before in keeper.kept[:: 4 if name in DEFAULT else 1]:
         again = Recorder()
         found = loop(engine, again, evaluations=57, saved=[unpack_checkpoint(content)[0]])
         assert found == expected
-        assert by_key(told.metrics[:before] + again.metrics) == lines
+        assert by_key(recorder.metrics[:before] + again.metrics) == lines
 
 
 @pytest.mark.parametrize(("shorter", "longer"), [(4, 57), (6, 57), (33, 90)])
 def test_a_finished_loop_goes_on_as_if_it_had_never_ended(plain: Engine, shorter: int, longer: int) -> None:
-    whole, told, again = Recorder(), Recorder(), Recorder()
+    whole, recorder, again = Recorder(), Recorder(), Recorder()
     expected = loop(plain, whole, evaluations=longer)
-    keeper = Keeper(told, every=1000)
-    loop(plain, told, evaluations=shorter, checkpoints=keeper)
+    keeper = Keeper(recorder, every=1000)
+    loop(plain, recorder, evaluations=shorter, checkpoints=keeper)
     assert loop(plain, again, evaluations=longer, saved=[unpack_checkpoint(keeper.kept[-1][0])[0]]) == expected
-    assert by_key(told.metrics + again.metrics) == by_key(whole.metrics)
+    assert by_key(recorder.metrics + again.metrics) == by_key(whole.metrics)
 
 
 def test_groups_may_be_others_than_before(plain: Engine) -> None:
-    told, again = Recorder(), Recorder()
-    keeper = Keeper(told, every=15)
-    expected = loop(plain, told, evaluations=50, checkpoints=keeper)
+    recorder, again = Recorder(), Recorder()
+    keeper = Keeper(recorder, every=15)
+    expected = loop(plain, recorder, evaluations=50, checkpoints=keeper)
     content, before = next(item for item in keeper.kept if unpack_checkpoint(item[0])[0].evaluations_used == 30)
     narrow = make_engine(Target(near=0.5), runs=3, width=2)
     assert loop(narrow, again, evaluations=50, saved=[unpack_checkpoint(content)[0]]) == expected
-    assert by_key(told.metrics[:before] + again.metrics) == by_key(told.metrics)
+    assert by_key(recorder.metrics[:before] + again.metrics) == by_key(recorder.metrics)
     # Some of the runs only; the others begin anew.
     saved = unpack_checkpoint(content)[0].select(range(1, 3))
     assert saved.runs == range(1, 3)

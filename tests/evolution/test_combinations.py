@@ -81,7 +81,7 @@ FIND_OUT = Evaluator.template
 
 
 def template(self: Evaluator, genomes: Any, seed: Any) -> Any:
-    """Return what an evaluation of so many genomes is like."""
+    """Return an evaluation of that many genomes."""
     key = self._domain, tuple(genomes.shape)
     if key not in TEMPLATES:
         TEMPLATES[key] = FIND_OUT(self, genomes, seed), self._template
@@ -152,7 +152,7 @@ def test_it_works_or_says_why_not(domain: str, mutation: str, selection: str, ma
         with pytest.raises(TfsmError, match=why):
             run()
         return
-    (result,), told = run()
+    (result,), recorder = run()
     assert result.evaluations == 6 or result.solved
     assert np.isfinite(result.champion).all()
-    assert np.isfinite(told.metrics[-1]["best_fitness"])
+    assert np.isfinite(recorder.metrics[-1]["best_fitness"])

@@ -56,7 +56,7 @@ def test_a_lone_run_gets_a_companion_under_xla_only() -> None:
     assert plan(dense(), runs=1, compile="graph").width == 1
 
 
-def test_the_width_shrinks_to_the_memory_and_the_user_is_told() -> None:
+def test_the_width_shrinks_to_the_memory_with_a_note() -> None:
     million = keras.Sequential([keras.Input((1000,)), LAYERS.Dense(1000)])
     found = plan(million, population=100, memory=1.0)
     assert found.width == 2

@@ -80,7 +80,7 @@ def test_without_intensity_no_child_diverges(mutation: Any, compile: str) -> Non
         assert line["divergence_quantiles"] == [0.0] * 5
 
 
-def test_each_quantile_is_the_divergence_of_a_child_of_somebody() -> None:
+def test_each_quantile_is_the_divergence_of_a_child() -> None:
     engine = make_engine(Target(near=0.0), Shift(), intensity=0.25)
     for line, population in lines(engine):
         # A unit that saw its own weights w and (1, 1, 1): the outputs move by sum(w) / 4 and by 3 / 4.

@@ -77,12 +77,12 @@ def test_the_compiled_loop_does_what_a_plain_loop_does(mutation: Any, selection:
     ids=lambda m: type(m).__name__,
 )
 def test_a_run_is_the_same_alone_or_among_others(mutation: Any) -> None:
-    alone, heard_alone = evolve(make_engine(mutation=mutation, runs=1), runs=1, evaluations=200)
-    among, heard = evolve(make_engine(mutation=mutation, runs=5), runs=5, evaluations=200)
+    alone, recorder_alone = evolve(make_engine(mutation=mutation, runs=1), runs=1, evaluations=200)
+    among, recorder = evolve(make_engine(mutation=mutation, runs=5), runs=5, evaluations=200)
     assert alone[0].evaluations == among[0].evaluations
     assert alone[0].best_fitness == among[0].best_fitness
     np.testing.assert_array_equal(alone[0].champion, among[0].champion)
-    assert heard_alone.metrics == [metric for metric in heard.metrics if metric["run"] == 0]
+    assert recorder_alone.metrics == [metric for metric in recorder.metrics if metric["run"] == 0]
 
 
 def test_runs_differ_from_each_other_and_between_seeds() -> None:
@@ -163,23 +163,23 @@ def test_no_step_is_traced_twice(selection: Any) -> None:
 def test_a_run_that_goes_on_says_when_it_was_first_solved() -> None:
     domain = Target(near=4.0)
     ended, _ = evolve(make_engine(domain, seed=3), evaluations=200)
-    going, told = evolve(make_engine(domain, seed=3, stop_when_solved=False), evaluations=200)
+    endless, recorder = evolve(make_engine(domain, seed=3, stop_when_solved=False), evaluations=200)
     assert all(result.solved for result in ended)
-    for first, on in zip(ended, going, strict=True):
+    for first, on in zip(ended, endless, strict=True):
         assert on.solved
         assert on.evaluations == first.evaluations < 200
         assert on.best_fitness > first.best_fitness
         # The champion is the best of those that solve.
         assert on.champion_fitness == on.best_fitness
-    assert {line["evaluations"] for line in told.metrics} >= {180, 200}
+    assert {line["evaluations"] for line in recorder.metrics} >= {180, 200}
 
 
 def test_an_archive_fills_and_says_how_far() -> None:
     scheme = MapElites(bounds="-4:4,-4:4,-4:4", beginners=5)
     engine = make_engine(selection=scheme, population=27, intensity=1.0, stop_when_solved=False)
     assert engine.selector.initial_population == 5
-    _, told = evolve(engine, evaluations=120, log_every=40)
-    coverage = [line["coverage"] for line in told.metrics if line["run"] == 0]
+    _, recorder = evolve(engine, evaluations=120, log_every=40)
+    coverage = [line["coverage"] for line in recorder.metrics if line["run"] == 0]
     assert len(coverage) == 3
     assert coverage == sorted(coverage)
     fitness, behavior = engine.state.fitness.numpy()[0], engine.state.behavior.numpy()[0]

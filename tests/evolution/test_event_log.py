@@ -1,4 +1,4 @@
-"""The log of events: what is written is read, and what is no log is told."""
+"""The log of events: what is written is read, and what is not a log is an error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_torn_line_is_left_out(events: list[Event], data: st.DataObject) -> No
 @pytest.mark.parametrize(
     "line", ["", "> 1", "> 1 2 3", "? 1 2", ">1 2", "> -1 2", "> 1 x", "> 1 2.0", " > 1 2", "> 1 ²", "> 1 2\r", "\x00"]
 )
-def test_nonsense_is_told_with_its_line(line: str) -> None:
+def test_nonsense_is_reported_with_its_line(line: str) -> None:
     with pytest.raises(TfsmError, match=r"made-up, line 2: .* is not an event: expected >, < or !, a run and a number"):
         parse_events(f"> 0 1\n{line}\n", "made-up")
 
@@ -70,7 +70,7 @@ def test_what_runs_did_that_begin_anew_is_forgotten(tmp_path: Path) -> None:
     assert [str(event) for event in read_events(file)] == ["> 0 1", "> 11 1", "< 0 1"]
 
 
-def test_a_file_that_is_no_log_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_log_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "events"
     with pytest.raises(TfsmError, match="cannot be read"):
         read_events(file)

@@ -75,7 +75,7 @@ def test_normal_and_uniform_draw_every_weight_alike_biases_too(
         assert stats.kstest(sample, *where).pvalue > 1e-4
 
 
-def test_model_starts_everybody_from_the_models_own_weights(network: Network) -> None:
+def test_model_starts_all_individuals_from_the_models_weights(network: Network) -> None:
     drawn = Initializer("model").genomes(network, SEEDS)
     np.testing.assert_array_equal(drawn, np.tile(network.genome, (60, 1)))
 

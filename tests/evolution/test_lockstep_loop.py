@@ -83,11 +83,11 @@ def test_metrics_are_what_they_say(endless: Engine) -> None:
 
 
 def test_the_length_of_calls_changes_nothing(endless: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    steady, heard = evolve(endless, evaluations=120)
+    patient, recorder = evolve(endless, evaluations=120)
     monkeypatch.setattr("tfsm.evolution.lockstep_loop.CALL_SECONDS", 1e-9)
-    hasty, heard_hasty = evolve(endless, evaluations=120)
-    assert heard.metrics == heard_hasty.metrics
-    np.testing.assert_array_equal(steady[1].champion, hasty[1].champion)
+    hasty, recorder_hasty = evolve(endless, evaluations=120)
+    assert recorder.metrics == recorder_hasty.metrics
+    np.testing.assert_array_equal(patient[1].champion, hasty[1].champion)
 
 
 def test_an_interruption_keeps_every_run(endless: Engine) -> None:
@@ -129,12 +129,12 @@ def test_progress_counts_what_was_made_after_a_solution_too() -> None:
     assert recorder.seen[-1].budget == recorder.seen[-1].evaluations == 120
 
 
-def test_a_new_champion_is_told_of_at_the_end_of_an_interval(endless: Engine) -> None:
+def test_a_new_champion_is_reported_at_the_end_of_an_interval(endless: Engine) -> None:
     results, recorder = evolve(endless, evaluations=400, log_every=10)
     for run in (0, 1):
         champions = [champion for champion in recorder.champions if champion[0] == run]
         fitness = [champion[2] for champion in champions]
-        assert fitness == sorted(set(fitness)), "told only where it rose"
+        assert fitness == sorted(set(fitness)), "reported only where it rose"
         lines = {line["evaluations"]: line["best_fitness"] for line in recorder.metrics if line["run"] == run}
         for _, number, found, genome in champions:
             assert lines[number] == found
@@ -143,7 +143,7 @@ def test_a_new_champion_is_told_of_at_the_end_of_an_interval(endless: Engine) ->
         np.testing.assert_array_equal(champions[-1][3], results[run].champion)
 
 
-def test_the_end_of_a_solved_run_is_told_in_order() -> None:
+def test_the_end_of_a_solved_run_is_reported_in_order() -> None:
     _, recorder = evolve(make_engine(Target(near=1e9)), evaluations=60)
     assert recorder.events == [
         "interval of 0 at 1",
@@ -155,7 +155,7 @@ def test_the_end_of_a_solved_run_is_told_in_order() -> None:
     ]
 
 
-def test_whoever_solves_is_told_of_even_if_another_was_fitter() -> None:
+def test_a_solution_is_reported_even_if_another_individual_was_fitter() -> None:
     _, recorder = evolve(make_engine(Contrary(), runs=1, intensity=1.0), runs=1, evaluations=2000, log_every=10)
     (result,) = recorder.results
     assert result.solved

@@ -69,19 +69,19 @@ def test_what_tells_little_corrects_by_little(divergence: float) -> None:
 )
 def test_a_run_that_adapts_is_the_same_run_alone(mutation: object, mode: str) -> None:
     adaptation = Adaptation(mode, rate=0.3, target=0.01)  # type: ignore[arg-type]
-    both, told = evolve(make_engine(mutation=mutation, adaptation=adaptation, seed=5), runs=2, evaluations=40)
+    both, recorder = evolve(make_engine(mutation=mutation, adaptation=adaptation, seed=5), runs=2, evaluations=40)
     second = make_engine(mutation=mutation, adaptation=adaptation, seed=5, runs=1)
     alone, _ = evolve(second, runs=2, evaluations=40)
     for one, other in zip(both, alone, strict=True):
         np.testing.assert_array_equal(one.champion, other.champion)
-    used = [line["intensity"] for line in told.metrics if line["run"] == 0 and line["intensity"] is not None]
+    used = [line["intensity"] for line in recorder.metrics if line["run"] == 0 and line["intensity"] is not None]
     assert len(set(used)) > 1
 
 
 def test_children_come_to_the_wanted_divergence() -> None:
     adaptation = Adaptation("divergence", rate=0.3, target=1e-3)
     engine = make_engine(Target(near=0.0), intensity=5.0, adaptation=adaptation)
-    _, told = evolve(engine, evaluations=300, log_every=100)
-    last = [line["divergence_quantiles"][2] for line in told.metrics if line["evaluations"] == 300]
+    _, recorder = evolve(engine, evaluations=300, log_every=100)
+    last = [line["divergence_quantiles"][2] for line in recorder.metrics if line["evaluations"] == 300]
     assert np.median(last) == pytest.approx(1e-3, rel=0.9)
     assert float(engine.state.run_intensity_scale[0]) < 0.1

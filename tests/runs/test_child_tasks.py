@@ -1,4 +1,4 @@
-"""What the drivers of workers do when these are late, fail, or come too late: with workers that are this process."""
+"""Dispatching tasks to workers that are late, fail, or answer too late; the workers are this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tests.helpers.domains import HostTarget, Target
 from tests.helpers.pools import BackendHere, here
 from tfsm.errors import TfsmError
-from tfsm.evolution import evaluation as failure_policy
+from tfsm.evolution import evaluation
 from tfsm.plugins import Plugins, load_plugins
 from tfsm.runs.records import read_record
 from tfsm.runs.result import Result
@@ -42,17 +42,17 @@ def _sound() -> None:
     Moody.calls[0], Moody.fail_at[0] = 0, -1
 
 
-def settled(domain: Any, *sets: str, runs: int = 2, evaluations: int = 40) -> tuple[Plugins, ResolvedSettings]:
+def resolve_settings(domain: Any, *sets: str, runs: int = 2, evaluations: int = 40) -> tuple[Plugins, ResolvedSettings]:
     plugins, name = load_plugins().with_part("domain", domain)
     overrides = {"runs": runs, "evaluations": evaluations}
     return plugins, resolve(plugins, domain=name, mutation="control", overrides=overrides, sets=[*SETS, *sets])
 
 
 def evolved(backend: BackendHere | None, domain: Any, *sets: str, out: Path | None = None, **more: Any) -> Result:
-    plugins, resolved = settled(domain, *sets, **more)
-    heard: list[str] = []
-    result = run_experiment(plugins, resolved, out=out, keep=out is not None, backend=backend, notify=heard.append)
-    assert not any("broken" in line for line in heard), heard
+    plugins, resolved = resolve_settings(domain, *sets, **more)
+    messages: list[str] = []
+    result = run_experiment(plugins, resolved, out=out, keep=out is not None, backend=backend, notify=messages.append)
+    assert not any("broken" in line for line in messages), messages
     return result
 
 
@@ -66,41 +66,41 @@ def expected() -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("grain", ["runs", "children"])
-def test_nobody_waits_for_a_worker_that_never_begins(expected: list[tuple[Any, ...]], grain: str) -> None:
+def test_a_worker_that_never_starts_is_not_waited_for(expected: list[tuple[Any, ...]], grain: str) -> None:
     found = evolved(here(3, grain, absent=[0, 2]), HostTarget(near=0.0))
     assert ends(found) == expected
 
 
-def test_groups_of_workers_that_never_begin_can_be_interrupted() -> None:
-    plugins, resolved = settled(Target(near=0.0))
+def test_groups_of_workers_that_never_start_can_be_interrupted() -> None:
+    plugins, resolved = resolve_settings(Target(near=0.0))
     result = run_experiment(plugins, resolved, keep=False, backend=here(2, absent=[0, 1]), stop=lambda: True)
     assert result.interrupted
     assert result.runs == ()
 
 
-@pytest.mark.parametrize("call", [3, 9, *(pytest.param(call, marks=pytest.mark.slow) for call in (4, 5, 20))])
-def test_an_evaluation_that_fails_once_is_asked_for_again(expected: list[tuple[Any, ...]], call: int) -> None:
-    """At first a worker has to find out what the domain is like, and may fail at that, too."""
+@pytest.mark.parametrize("call", [2, 9, *(pytest.param(call, marks=pytest.mark.slow) for call in (3, 4, 20))])
+def test_an_evaluation_that_fails_once_is_retried(expected: list[tuple[Any, ...]], call: int) -> None:
+    """A worker first calls the domain once for the shapes of its results, and may fail at that, too."""
     Moody.fail_at[0] = call
     found = evolved(here(1, "children"), Moody(near=0.0), "failures=broken")
     assert Moody.calls[0] > call
     assert ends(found) == expected
 
 
-def test_whoever_fails_after_the_end_of_its_run_is_nobodys_trouble() -> None:
+def test_a_failure_after_the_end_of_the_run_is_ignored() -> None:
     evolved(here(1, "children"), Moody(near=1e9))
-    driver = Moody.calls[0] - 4  # the worker looks twice at what the domain is like, and makes one of each run
-    # The first individuals of both runs solve; the second one of run 0, on its way at the same time, fails.
-    Moody.calls[0], Moody.fail_at[0] = 0, driver + 9
+    driver = Moody.calls[0] - 3  # the worker calls once for shapes, and makes one individual of each run
+    # The first individuals of both runs solve; the second one of run 0, in flight at the same time, fails.
+    Moody.calls[0], Moody.fail_at[0] = 0, driver + 6
     result = evolved(here(4, "children"), Moody(near=1e9))
     assert [run.evaluations for run in result.runs] == [1, 1]
-    assert Moody.calls[0] > driver + 9
+    assert Moody.calls[0] > driver + 6
 
 
-def test_what_was_begun_child_by_child_does_not_go_on_in_groups(tmp_path: Path) -> None:
+def test_a_run_by_children_cannot_be_resumed_by_groups(tmp_path: Path) -> None:
     out = tmp_path / "run"
     evolved(here(2, "children"), HostTarget(near=0.0), out=out)
-    plugins, resolved = settled(HostTarget(near=0.0), evaluations=60)
+    plugins, resolved = resolve_settings(HostTarget(near=0.0), evaluations=60)
     for backend in (None, here(2)):
         with pytest.raises(TfsmError, match="was started with --grain children and can only be resumed with it"):
             run_experiment(plugins, resolved, out=out, resume=True, backend=backend)
@@ -116,14 +116,14 @@ class Hanging(HostTarget):
 
 
 @pytest.mark.parametrize("backend", [None, here(1, "children")], ids=["here", "children"])
-def test_a_domain_that_hangs_at_its_first_call_is_told(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failure_policy, "WARM_UP", 0.1)
+def test_a_domain_that_hangs_at_its_first_call_is_an_error(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "WARM_UP", 0.1)
     with pytest.raises(TfsmError, match=r"an evaluation took longer than 0\.2 seconds"):
         evolved(backend, Hanging(), "evaluation_timeout=0.1")
 
 
-def test_an_experiment_beside_one_that_cannot_be_begun_says_how_it_ended(tmp_path: Path) -> None:
-    plugins, sound = settled(HostTarget(near=0.0))
+def test_an_experiment_beside_one_that_cannot_start_records_its_end(tmp_path: Path) -> None:
+    plugins, sound = resolve_settings(HostTarget(near=0.0))
     plugins, name = plugins.with_part("domain", Wrong())
     wrong = resolve(plugins, domain=name, mutation="control", overrides={"runs": 2, "evaluations": 40}, sets=SETS)
     with pytest.raises(TfsmError, match="returned fitness of shape"):
