@@ -270,7 +270,7 @@ def test_each_begins_again_by_itself() -> None:
 
 
 def test_many_are_not_drawn() -> None:
-    with pytest.raises(TfsmError, match='vectorization_mode="sync" draws them'):
+    with pytest.raises(TfsmError, match='use vectorization_mode="sync"'):
         gymnasium.make_vec("tfsm/TopdownMaze-v0", num_envs=2, render_mode="rgb_array")
 
 

@@ -57,7 +57,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
         ("radius = 8", "radius = -8", "line 3: radius must be a number above 0, got -8"),
         ("radius = 8", "radius = inf", "line 3: radius must be a number above 0"),
         ("heading = 0", "heading = 'up'", "line 5: heading must be a number, got 'up'"),
-        ('name = "room"', "name = 3", "line 1: name must be a text"),
+        ('name = "room"', "name = 3", "line 1: name must be a string"),
         ("[100, 100, 0, 100]", "[100, 100, 0]", "line 10: wall 3 must be four numbers"),
         ("[100, 100, 0, 100]", "'wall'", "wall 3 must be four numbers"),
         ("[100, 100, 0, 100]", "[100, 100, 100, 100]", "line 10: wall 3 must be longer than zero"),
