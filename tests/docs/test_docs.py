@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -99,3 +101,53 @@ def test_make_is_called_with_targets_that_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M))
     named = re.findall(r"(?:`|^\$ )make ([a-z-]+)", page.read_text(encoding="utf-8"), flags=re.M)
     assert set(named) <= targets
+
+
+CODE_PAGES = [page for page in ALL_PAGES if page.name != "CHANGELOG.md"]  # the changelog names modules that are gone
+PACKAGES = ("tfsm", "tfsm_plugins", "tfsm_domains", "benchmarks", "tests")
+
+
+def named_modules(page: Path) -> set[str]:
+    """Return the dotted names of code spans, such as `tfsm.kernels.random`, and the modules of `python -m`."""
+    text = page.read_text(encoding="utf-8")
+    spans = "\n".join(re.findall(r"`([^`\n]+)`", text))
+    names = re.findall(rf"(?<![\w./-])((?:{'|'.join(PACKAGES)})(?:\.[A-Za-z_]\w*)+)", spans)
+    modules = re.findall(r"python -m ((?:benchmarks|tests)[\w.]*)", text)
+    return {name for name in names if name.rpartition(".")[2] not in ("toml", "md", "json")} | set(modules)
+
+
+def is_importable(name: str) -> bool:
+    """Return whether a dotted name is a module, or an attribute of one."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            value = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        for attribute in parts[count:]:
+            if not hasattr(value, attribute):
+                return False
+            value = getattr(value, attribute)
+        return True
+    return False
+
+
+def named_files(page: Path) -> set[str]:
+    """Return the paths of Python files anywhere on a page, and of folders in code spans."""
+    text = re.sub(r'title="[^"]+"', "", page.read_text(encoding="utf-8"))  # files of a tutorial's package
+    files = re.findall(r"(?<![\w/.-])((?:[\w-]+/)+[\w-]+\.py)\b", text)
+    folders = re.findall(r"`((?:tfsm|plugins|domains|tests|benchmarks|examples)(?:/[\w-]+)+/?)`", text)
+    return {
+        path
+        for path in [*files, *folders]
+        if not path.startswith(("src/", "tfsm/HardMaze", "tfsm/Topdown", "tfsm/First"))
+    }
+
+
+@pytest.mark.parametrize("page", CODE_PAGES, ids=shown)
+def test_named_modules_and_files_exist(page: Path) -> None:
+    assert {name for name in named_modules(page) if not is_importable(name)} == set()
+    # A diagram may leave out the package.
+    assert {
+        path for path in named_files(page) if not (ROOT / path).exists() and not (ROOT / "tfsm" / path).exists()
+    } == set()
