@@ -207,7 +207,7 @@ def _render_document(lines: Sequence[str], quick: bool, in_parts: bool) -> str:
     command = f"python -m benchmarks.faults{' --quick' if quick else ''} --out results/faults.md"
     parts = ", in parts (`--go-on`)" if in_parts else ""
     seconds = sum(int(line.split("|")[-2]) for line in lines)
-    words = (
+    text = (
         "# Faults",
         "",
         f"Measured by `{command}`{parts},",
@@ -239,7 +239,7 @@ def _render_document(lines: Sequence[str], quick: bool, in_parts: bool) -> str:
         "with a replay of the recorded order.",
         "",
     )
-    return "\n".join([*words, *HEADER, *lines, ""])
+    return "\n".join([*text, *HEADER, *lines, ""])
 
 
 if __name__ == "__main__":

@@ -103,12 +103,12 @@ def plot_scaling(results: dict[str, Any], file: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    own = results["first_person"]["child"]
+    seconds_per_child = results["first_person"]["child"]
     slow = max(row["sleep"] for row in results["children"])
     lines = [
         ("processes", slow, f"{slow:g} s per child, processes", "#0072b2"),
         ("ray", slow, f"{slow:g} s per child, Ray", "#009e73"),
-        ("ray", own, f"first-person maze, {own:.2g} s per child, Ray", "#d55e00"),
+        ("ray", seconds_per_child, f"first-person maze, {seconds_per_child:.2g} s per child, Ray", "#d55e00"),
     ]
     figure, axes = plt.subplots(figsize=(7, 3.8), layout="constrained")
     counts = [round(10 ** (i / 20)) for i in range(61)]

@@ -15,19 +15,19 @@ def rows(trials: list[Trial]) -> list[faults.FaultRow]:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
+def trials(monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
     trials = [Trial("a little", True, 0), Trial("much", True, 0)]
     monkeypatch.setattr(faults, "list_faults", lambda root, quick: rows(trials))
     return trials
 
 
-def test_every_loss_is_counted_and_is_no_success(
-    tmp_path: Path, made: list[Trial], capsys: pytest.CaptureFixture[str]
+def test_every_loss_is_counted_and_fails_the_command(
+    tmp_path: Path, trials: list[Trial], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "faults.md"
     assert faults.main(["--out", str(out)]) == 0
     assert "| flood | much water | 2 | 2 | 0 | 0 |\n| fire | a match | 1 | 1 | 0 | 0 |" in out.read_text()
-    made += [Trial("too much", False, 0, "drowned"), Trial("far too much", True, 3, "swept away")]
+    trials += [Trial("too much", False, 0, "drowned"), Trial("far too much", True, 3, "swept away")]
     assert faults.main(["--out", str(out)]) == 1
     assert "| flood | much water | 4 | 3 | 3 | 0 |" in out.read_text()
     errors = capsys.readouterr().err
@@ -35,11 +35,11 @@ def test_every_loss_is_counted_and_is_no_success(
     assert "flood: far too much: swept away" in errors
 
 
-def test_rows_that_are_there_may_be_kept(tmp_path: Path, made: list[Trial]) -> None:
+def test_rows_that_are_there_may_be_kept(tmp_path: Path, trials: list[Trial]) -> None:
     out = tmp_path / "faults.md"
     faults.main(["--out", str(out)])
     before = faults._read_rows(out)
-    made.append(Trial("lost", False, 9))
+    trials.append(Trial("lost", False, 9))
     assert faults.main(["--out", str(out), "--go-on"]) == 0
     assert faults._read_rows(out) == before
     assert len(before) == 2

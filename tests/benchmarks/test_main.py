@@ -32,11 +32,11 @@ def test_a_small_part_really_runs(tmp_path: Path) -> None:
     command += ["--markdown", str(tmp_path / "tables.md")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads((tmp_path / "benchmarks.json").read_text())
-    assert found["meta"]["quick"] is True
-    assert found["meta"]["versions"]["tensorflow"]
-    assert found["meta"]["command"].startswith("python -m benchmarks --quick --only e")
-    for row in found["parts"]["e"][0]["rows"]:
+    results = json.loads((tmp_path / "benchmarks.json").read_text())
+    assert results["meta"]["quick"] is True
+    assert results["meta"]["versions"]["tensorflow"]
+    assert results["meta"]["command"].startswith("python -m benchmarks --quick --only e")
+    for row in results["parts"]["e"][0]["rows"]:
         assert 0 < row["tfsm"]["low"] <= row["tfsm"]["median"] <= row["tfsm"]["high"]
     assert (tmp_path / "flop_rate.png").stat().st_size > 1000
     assert "| dense | forward |" in (tmp_path / "tables.md").read_text(encoding="utf-8")

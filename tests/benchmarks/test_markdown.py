@@ -1,4 +1,4 @@
-"""Results as Markdown, from made-up numbers; nothing is measured."""
+"""Results as Markdown, from made-up numbers."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def results(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("value", "written"), [(None, ""), (True, "yes"), (False, "**no**"), (1302, "1,302"), (about(3.0), "3 [2, 4]")]
 )
-def test_cells_are_written_as_on_the_terminal_but_for_nothing_and_no(value: object, written: str) -> None:
+def test_cells_are_formatted_as_on_the_terminal_except_none_and_false(value: object, written: str) -> None:
     assert format_markdown_cell(value) == written
 
 
-def test_a_grid_has_the_columns_that_say_something_and_numbers_to_the_right() -> None:
+def test_a_grid_omits_empty_columns_and_aligns_numbers_right() -> None:
     rows: list[dict[str, Any]] = [
         {"name": "x", "rate": about(3.0), "never": None},
         {"name": "y", "rate": None, "late": 1},
@@ -76,7 +76,7 @@ def test_a_pivot_puts_numbers_in_order_and_names_as_they_come() -> None:
     assert list(pivot_rows(rows[::-1], ("n",), "of", lambda row: row["v"])[0]) == ["n", "b", "a"]
 
 
-def test_a_page_says_where_it_was_measured_and_has_every_table_with_its_notes(results: Path) -> None:
+def test_a_page_names_the_machine_and_contains_all_tables_with_notes(results: Path) -> None:
     lines = render_markdown(results).splitlines()
     assert lines[0] == (
         "`python -m benchmarks`, 30 s, 2001-02-03: Abacus, 1 core of 2, Linux; Python 3.11.0, tfsm 0.1.0."
@@ -105,7 +105,7 @@ def test_a_limit_is_held_if_every_network_keeps_it() -> None:
     }
 
 
-def test_ratios_to_the_plain_loops_are_targets_of_their_own() -> None:
+def test_ratios_to_the_plain_loops_are_separate_targets() -> None:
     row = {
         "domain": "parity",
         "operator": "control",
@@ -115,8 +115,8 @@ def test_ratios_to_the_plain_loops_are_targets_of_their_own() -> None:
         "held": True,
     }
     row |= {"x eager": about(120.0), ">= 100": True, "x tf.function": about(4.0), ">= 5": False}
-    found = collect_targets({"whole_loop": [row]}).rows
-    assert [(row["target"], row["held"]) for row in found] == [
+    rows = collect_targets({"whole_loop": [row]}).rows
+    assert [(row["target"], row["held"]) for row in rows] == [
         ("at least 5 evaluations/s", True),
         ("at least 100 times as fast", True),
         ("at least 5 times as fast", False),
@@ -135,10 +135,10 @@ def test_the_command_prints_or_writes(
 
 
 def test_a_part_that_could_not_be_measured_leaves_a_page(results: Path) -> None:
-    found = json.loads(results.read_text(encoding="utf-8"))
+    content = json.loads(results.read_text(encoding="utf-8"))
     failed = [{"network": "dense", "operator": "sm-r", "forward passes": "OpError: no"}]
-    found["parts"] = {"a": [{"name": "operator_cost", "title": "(a) costs", "rows": failed, "notes": []}]}
-    results.write_text(json.dumps(found), encoding="utf-8")
+    content["parts"] = {"a": [{"name": "operator_cost", "title": "(a) costs", "rows": failed, "notes": []}]}
+    results.write_text(json.dumps(content), encoding="utf-8")
     assert "| dense | OpError: no |" in render_markdown(results)
 
 

@@ -69,11 +69,11 @@ def test_a_candidate_that_fails_does_not_stop_the_others() -> None:
     def fails() -> None:
         raise RuntimeError("out of luck")
 
-    found = interleave({"good": lambda: None, "bad": fails}, QUICK)
-    assert isinstance(found["good"], Timing)
-    assert found["bad"] == Failure("RuntimeError: out of luck")
+    results = interleave({"good": lambda: None, "bad": fails}, QUICK)
+    assert isinstance(results["good"], Timing)
+    assert results["bad"] == Failure("RuntimeError: out of luck")
     with pytest.raises(RuntimeError, match="bad failed: RuntimeError: out of luck"):
-        require_timing(found, "bad")
+        require_timing(results, "bad")
 
 
 def test_a_ratio_of_unequal_numbers_of_repetitions_uses_the_pairs_there_are() -> None:

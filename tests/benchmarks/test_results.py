@@ -21,7 +21,7 @@ from benchmarks.results import BenchmarkTable, format_cell, format_significant, 
         (None, "-"),
         (True, "yes"),
         (False, "NO"),
-        ("words", "words"),
+        ("text", "text"),
         (12345.6, "12,300"),
         (12345, "12,345"),
         (0.012345, "0.0123"),
@@ -33,7 +33,7 @@ def test_cells_are_shown_with_three_digits_or_as_counts(cell: object, shown: str
     assert format_cell(cell) == shown
 
 
-def test_a_number_that_is_none_is_shown_as_such() -> None:
+def test_a_number_that_is_not_finite_is_shown_as_such() -> None:
     assert format_significant(float("inf")) == "inf"
 
 
@@ -49,8 +49,8 @@ def test_a_table_shows_every_column_that_any_row_has() -> None:
 def test_results_are_written_as_json(tmp_path: Path) -> None:
     rows = [{"rate": Quartiles(3.0, 2.0, 4.0, 5), "held": True, "worst": float("nan")}]
     write_results(tmp_path / "benchmarks.json", {"command": "x"}, {"a": [BenchmarkTable("name", "title", rows)]})
-    found = json.loads((tmp_path / "benchmarks.json").read_text())
-    assert found["parts"]["a"][0]["rows"] == [
+    results = json.loads((tmp_path / "benchmarks.json").read_text())
+    assert results["parts"]["a"][0]["rows"] == [
         {"rate": {"median": 3.0, "low": 2.0, "high": 4.0, "samples": 5}, "held": True, "worst": None}
     ]
     assert list(tmp_path.iterdir()) == [tmp_path / "benchmarks.json"]

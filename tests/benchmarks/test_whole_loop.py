@@ -14,7 +14,7 @@ def test_the_plain_search_finds_the_magnitude(curve: object) -> None:
     assert curve(find_magnitude(curve, 0.3, 0.01)) == pytest.approx(0.3, rel=0.01)
 
 
-def test_the_plain_tournament_breeds_from_the_better_and_replaces_the_worse() -> None:
+def test_the_plain_tournament_selects_good_parents_and_replaces_bad_ones() -> None:
     population = NumpyPopulation(np.arange(8.0)[:, None], np.arange(8.0), "tournament")
     parents: list[float] = []
     for _ in range(50):
@@ -39,8 +39,8 @@ def test_the_reference_fitness_is_that_of_tfsm() -> None:
 
     genomes = draw_genomes(4)
     assert genomes.shape == (4, WEIGHTS)
-    found = Parity().evaluate(Network(Parity().network()), tf.constant(genomes), tf.zeros([4, 2], tf.int32)).fitness
-    np.testing.assert_allclose(found, reference_fitness(genomes), rtol=1e-5)
+    fitness = Parity().evaluate(Network(Parity().network()), tf.constant(genomes), tf.zeros([4, 2], tf.int32)).fitness
+    np.testing.assert_allclose(fitness, reference_fitness(genomes), rtol=1e-5)
 
 
 def test_a_plain_loop_that_computes_something_else_is_refused() -> None:

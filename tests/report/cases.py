@@ -1,4 +1,4 @@
-"""Studies made by hand, whose numbers can be worked out in the head, and run directories of them."""
+"""Handmade studies whose numbers can be worked out mentally, and run directories of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from tfsm.analysis.results import Method, RunOutcome, Study
 
 EVIL = "<script>alert('x')</script> & \"$co$\""
-"""A name that is a script for a careless page, and a formula for careless figures."""
+"""A name that is a script in a careless page, and a formula in careless figures."""
 
 BUDGET = 1_000
 
@@ -24,7 +24,7 @@ def method(
     runs: int | None = None,
     **record: Any,
 ) -> Method:
-    """Return a method whose runs were solved after so many evaluations, or never."""
+    """Return a method whose runs were solved after these evaluations, or never."""
     outcomes = tuple(
         RunOutcome(run, when is not None, BUDGET if when is None else when, 1 + run / 10)
         for run, when in enumerate(solutions)
@@ -36,7 +36,7 @@ def method(
         "evaluations": BUDGET,
         "mutation_options": {"floor": 0.01} if name != "control" else {},
     }
-    told = {
+    full_record = {
         "status": status,
         "seed": 7,
         "started": "2025-01-02T03:04:05+00:00",
@@ -47,11 +47,11 @@ def method(
         **record,
     }
     lines = logged(len(solutions)) if metrics is None else metrics
-    return Method(name, outcomes, BUDGET, tuple(lines), settings, told, Path("runs") / "made-by-hand")
+    return Method(name, outcomes, BUDGET, tuple(lines), settings, full_record, Path("runs") / "made-by-hand")
 
 
 def logged(runs: int, **more: Any) -> list[dict[str, Any]]:
-    """Return what runs logged: fitness grows in step, run by run a tenth higher, and shares stay what they are."""
+    """Return the log of runs: fitness grows steadily, by a tenth higher per run, and shares are constant."""
     return [
         {
             "run": run,
@@ -74,11 +74,11 @@ RICH = {
     "search_steps": 4.5,
     "sensitivity": {"first": [0.01, 0.1, 1.0], "second": [0.0, 0.25, 30.0]},
 }
-"""What newer runs log, too."""
+"""What newer runs log in addition."""
 
 
 def study(*methods: Method) -> Study:
-    """Return a study of two methods: one solves two of four runs late, one all four soon."""
+    """Return a study of two methods: one solves two of four runs late, the other all four early."""
     pair = (
         method("control", [900, 950, None, None]),
         method("sm-r", [100, 200, 300, 400], metrics=logged(4, **RICH)),
@@ -87,17 +87,17 @@ def study(*methods: Method) -> Study:
 
 
 def write_runs(folder: Path, methods: Sequence[Method]) -> list[Path]:
-    """Write run directories that `collect` reads as these methods."""
+    """Write run directories that `load_studies` reads as these methods."""
     written = []
-    for number, own in enumerate(methods):
+    for number, written_method in enumerate(methods):
         directory = folder / f"run-{number}"
         directory.mkdir(parents=True)
         runs = [
             {"run": o.run, "solved": o.solved, "evaluations": o.evaluations, "best_fitness": o.best_fitness}
-            for o in own.outcomes
+            for o in written_method.outcomes
         ]
-        (directory / "run.json").write_text(json.dumps({**own.record, "runs": runs}), encoding="utf-8")
-        lines = (json.dumps(line) + "\n" for line in own.metrics)
+        (directory / "run.json").write_text(json.dumps({**written_method.record, "runs": runs}), encoding="utf-8")
+        lines = (json.dumps(line) + "\n" for line in written_method.metrics)
         (directory / "metrics.jsonl").write_text("".join(lines), encoding="utf-8")
         written.append(directory)
     return written

@@ -1,4 +1,4 @@
-"""A page taken apart, without a browser."""
+"""Parse a page into its elements, without a browser."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Node:
     texts: list[str] = field(default_factory=list)
 
     def all(self, *tags: str) -> list[Node]:
-        """Return all elements below, of some kinds if they are given, in the page's order."""
-        found = [self] if not tags or self.tag in tags else []
-        return found + [node for child in self.children for node in child.all(*tags)]
+        """Return this element and all below, of the given kinds if any, in document order."""
+        selected = [self] if not tags or self.tag in tags else []
+        return selected + [node for child in self.children for node in child.all(*tags)]
 
     @property
     def text(self) -> str:
-        """The text of the element and of all below."""
+        """The text of the element and of all below it."""
         return " ".join([*self.texts, *(child.text for child in self.children)]).strip()
 
 
@@ -35,7 +35,7 @@ class _Outline(HTMLParser):
         self.open = [self.root]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert len({name for name, _ in attrs}) == len(attrs), f"an attribute of <{tag}> is there twice"
+        assert len({name for name, _ in attrs}) == len(attrs), f"an attribute of <{tag}> is repeated"
         node = Node(tag, {name: value or "" for name, value in attrs})
         self.open[-1].children.append(node)
         if tag not in VOID:
@@ -55,7 +55,7 @@ class _Outline(HTMLParser):
 
 
 def outline(page: bytes) -> Node:
-    """Return a page's elements; one that is not closed properly is an error."""
+    """Return the elements of a page. An element that is not closed properly is an error."""
     parser = _Outline()
     parser.feed(page.decode("utf-8"))
     parser.close()

@@ -1,4 +1,4 @@
-"""The page in a real browser: it fits, can be read in both schemes, by keyboard and on paper, and fetches nothing."""
+"""The page in a real browser: readable on all screens, in both color schemes and in print, and fetching nothing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tfsm.report.html import render_page
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-BROWSER = next((found for name in NAMES if (found := shutil.which(name))), None)
+BROWSER = next((path for name in NAMES if (path := shutil.which(name))), None)
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome")
 
 WIDE = {"width": 1200, "height": 900}
 PHONE = {"width": 360, "height": 740}
 
-# The nearest background that is not transparent is what a text stands on.
+# The background of a text is the nearest one that is not transparent.
 CONTRASTS = """() => {
   const numbers = color => color.match(/[\\d.]+/g).map(Number);
   const luminance = rgb => rgb.slice(0, 3).map(c => c / 255)
@@ -41,14 +41,14 @@ CONTRASTS = """() => {
     return [255, 255, 255];
   };
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  const found = [];
+  const contrasts = [];
   while (texts.nextNode()) {
     const element = texts.currentNode.parentElement;
     if (!texts.currentNode.data.trim() || !element.checkVisibility()) continue;
     const [a, b] = [numbers(getComputedStyle(element).color), behind(element)].map(luminance);
-    found.push([element.tagName, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)]);
+    contrasts.push([element.tagName, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)]);
   }
-  return found;
+  return contrasts;
 }"""
 
 Open = Callable[..., Any]
@@ -56,7 +56,7 @@ Open = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page with everything that may be too long: names, many methods, a warning."""
+    """A page with everything that could be too long: names, many methods, a warning."""
     names = ["control", "sm-r", EVIL, "name-without-a-place-to-break-" * 4, *(f"method {i}" for i in range(4))]
     methods = [method(name, [100 + i, 300, None], metrics=logged(3, **RICH)) for i, name in enumerate(names)]
     cut = replace(study(method("control", [None], status="interrupted", scale=0.5)), domain="hard-maze")
@@ -67,7 +67,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    # The sandbox does not work for root, which is who runs tests in containers.
+    # The sandbox does not work for root, as which containers run tests.
     root = hasattr(os, "geteuid") and os.geteuid() == 0
     with playwright.sync_playwright() as started:
         launched = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"] if root else [])
@@ -77,7 +77,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def opened(browser: Any, file: Path) -> Iterator[Open]:
-    """Return a function that opens the page in a window of its own."""
+    """Return a function that opens the page in a new window."""
     contexts = []
 
     def open_(**options: Any) -> Any:
@@ -92,25 +92,25 @@ def opened(browser: Any, file: Path) -> Iterator[Open]:
         context.close()
 
 
-def test_it_loads_without_an_error_and_asks_for_nothing_else(browser: Any, file: Path) -> None:
+def test_it_loads_without_an_error_and_requests_nothing_else(browser: Any, file: Path) -> None:
     context = browser.new_context()
     tab = context.new_page()
-    said: list[str] = []
-    asked: list[str] = []
-    tab.on("console", lambda message: said.append(message.text))
-    tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.on("dialog", lambda dialog: said.append(dialog.message))
-    tab.on("request", lambda request: asked.append(request.url))
+    messages: list[str] = []
+    requested: list[str] = []
+    tab.on("console", lambda message: messages.append(message.text))
+    tab.on("pageerror", lambda error: messages.append(str(error)))
+    tab.on("dialog", lambda dialog: messages.append(dialog.message))
+    tab.on("request", lambda request: requested.append(request.url))
     tab.goto(file.as_uri())
     tab.wait_for_load_state("networkidle")
-    assert said == []
-    assert [url for url in asked if not url.startswith("data:")] == [file.as_uri()]
+    assert messages == []
+    assert [url for url in requested if not url.startswith("data:")] == [file.as_uri()]
     context.close()
 
 
 def test_it_forbids_itself_to_fetch_anything(opened: Open) -> None:
     tab = opened()
-    stopped = tab.evaluate(
+    blocked = tab.evaluate(
         """() => new Promise(done => {
           document.addEventListener("securitypolicyviolation", event => done(event.effectiveDirective));
           const picture = new Image();
@@ -118,7 +118,7 @@ def test_it_forbids_itself_to_fetch_anything(opened: Open) -> None:
           document.body.append(picture);
         })"""
     )
-    assert stopped == "img-src"
+    assert blocked == "img-src"
 
 
 @pytest.mark.parametrize("viewport", [PHONE, {"width": 320, "height": 600}, {"width": 800, "height": 600}, WIDE])
@@ -137,7 +137,7 @@ def test_on_a_phone_tables_scroll_in_their_boxes_and_figures_are_drawn_for_it(op
     assert all(250 < width <= 360 for width in widths)
     tab.locator(".scroll").first.focus()
     tab.keyboard.press("ArrowRight")
-    # Scrolling is animated; the page forbids scripts, so that it is asked again and again from outside.
+    # Scrolling is animated, and the page forbids scripts, so poll it from outside.
     deadline = time.monotonic() + 10
     while not tab.evaluate("document.querySelector('.scroll').scrollLeft > 0"):
         assert time.monotonic() < deadline, "the arrow key does not scroll the table"
@@ -147,11 +147,11 @@ def test_on_a_phone_tables_scroll_in_their_boxes_and_figures_are_drawn_for_it(op
 def test_every_text_stands_out(opened: Open, scheme: str) -> None:
     tab = opened(color_scheme=scheme)
     tab.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
-    found = tab.evaluate(CONTRASTS)
+    contrasts = tab.evaluate(CONTRASTS)
     assert {"P", "TD", "TH", "A", "LI", "SPAN", "H1", "H2", "H3", "CODE", "SUMMARY", "STRONG"} <= {
-        tag for tag, _ in found
+        tag for tag, _ in contrasts
     }
-    assert [(tag, ratio) for tag, ratio in found if ratio < 4.5] == []
+    assert [(tag, ratio) for tag, ratio in contrasts if ratio < 4.5] == []
 
 
 def test_the_schemes_differ(opened: Open) -> None:
@@ -172,7 +172,7 @@ def test_the_keyboard_reaches_the_skip_link_first_and_every_table(opened: Open) 
     focused = "document.activeElement"
     assert tab.evaluate(f"{focused}.className") == "skip"
     box = tab.evaluate(f"{focused}.getBoundingClientRect().toJSON()")
-    assert box["left"] >= 0, "it must be seen once it is reached"
+    assert box["left"] >= 0, "it must be visible when focused"
     assert box["top"] >= 0
     assert tab.evaluate(f"getComputedStyle({focused}).outlineStyle") == "solid"
     reached = []
@@ -199,7 +199,7 @@ def test_every_picture_has_a_name_and_a_description(opened: Open, viewport: dict
     session = tab.context.new_cdp_session(tab)
     nodes = session.send("Accessibility.getFullAXTree")["nodes"]
     pictures = [n for n in nodes if not n["ignored"] and n["role"]["value"] in ("image", "img", "graphics-document")]
-    assert len(pictures) == 4 + 3, "one for each figure, and not both that are in the page"
+    assert len(pictures) == 4 + 3, "one per figure, not both drawings of it"
     for picture in pictures:
         assert picture["name"]["value"]
         assert re.search(r"\d", picture["description"]["value"])

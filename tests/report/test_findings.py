@@ -1,4 +1,4 @@
-"""What was logged is put together run by run, and what is missing or broken is left out."""
+"""Logged metrics are combined over runs, and missing or broken ones are left out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tfsm.report.findings import (
 from tfsm.runs.records import behavior_file
 
 
-def test_the_usual_measures_come_first_then_operators_own() -> None:
+def test_the_usual_measures_come_before_those_of_operators() -> None:
     panels = collect_diagnostics(study())
     assert [panel.key for panel in panels] == ["better", "neutral", "broken", "divergence", "search_steps"]
     assert [list(panel.series) for panel in panels[3:]] == [["control", "sm-r"], ["sm-r"]]
@@ -89,7 +89,7 @@ def test_sensitivities_are_those_of_the_end_and_medians_over_runs() -> None:
     assert collect_layer_sensitivity(method("sm-r", [None] * 3, metrics=lines)) == {"dense": (0.0, 3.0, 6.0)}
 
 
-def test_what_is_no_number_is_left_out() -> None:
+def test_values_that_are_not_numbers_are_left_out() -> None:
     useless = [math.nan, math.inf, None, "much", True, [1.0, 2.0], {}]
     lines = [{"run": 0, "evaluations": 10, "odd": value, "divergence_quantiles": value} for value in useless]
     lines += [{"run": 0, "evaluations": None, "better": 0.5}, {"evaluations": 10, "better": 0.5}, {}]
@@ -106,42 +106,42 @@ def test_old_runs_without_the_new_keys_have_the_old_panels() -> None:
 
 
 def test_whole_numbers_too_large_for_a_float_are_left_out() -> None:
-    lines = [{"run": 0, "evaluations": 1, "best_fitness": 1.0, "own": own} for own in (10**400, 3)]
+    lines = [{"run": 0, "evaluations": 1, "best_fitness": 1.0, "own": value} for value in (10**400, 3)]
     (panel,) = collect_diagnostics(study(method("control", [None], metrics=lines)))
     assert panel.series["control"].middle.tolist() == [3.0]
 
 
 CELLS = np.array([[0.5, 0.5], [0.5, 1.5], [1.5, 0.5], [1.5, 1.5], [np.inf, np.inf]])
-NOBODY = -np.inf
+EMPTY = -np.inf
 
 
-def kept(directory: Path, run: int, fitness: list[float], cells: np.ndarray = CELLS) -> None:
+def write_behavior(directory: Path, run: int, fitness: list[float], cells: np.ndarray = CELLS) -> None:
     file = behavior_file(directory, run)
     file.parent.mkdir(parents=True, exist_ok=True)
-    last = np.array([[NOBODY] * len(fitness), fitness])
+    last = np.array([[EMPTY] * len(fitness), fitness])
     np.savez_compressed(
         file, evaluations=[1, 2], behavior=np.zeros((2, 5, 2)), fitness=last, cells=cells, names=["x", "y"]
     )
 
 
-def found(tmp_path: Path, *fitness: list[float]) -> Method:
-    for run, own in enumerate(fitness):
-        kept(tmp_path, run, own)
+def make_method(tmp_path: Path, *fitness: list[float]) -> Method:
+    for run, cells in enumerate(fitness):
+        write_behavior(tmp_path, run, cells)
     return replace(method("sm-g-so", [None] * len(fitness)), directory=tmp_path)
 
 
-def test_the_fullest_archive_is_read_without_places_that_have_no_cell(tmp_path: Path) -> None:
+def test_the_fullest_archive_is_read_without_unused_cells(tmp_path: Path) -> None:
     archive = load_fullest_archive(
-        found(tmp_path, [1.0, NOBODY, NOBODY, NOBODY, NOBODY], [1.0, 4.0, NOBODY, 3.0, NOBODY])
+        make_method(tmp_path, [1.0, EMPTY, EMPTY, EMPTY, EMPTY], [1.0, 4.0, EMPTY, 3.0, EMPTY])
     )
     assert archive is not None
     assert (archive.run, archive.names) == (1, ("x", "y"))
-    np.testing.assert_array_equal(archive.fitness, [1.0, 4.0, NOBODY, 3.0])
+    np.testing.assert_array_equal(archive.fitness, [1.0, 4.0, EMPTY, 3.0])
     np.testing.assert_array_equal(archive.filled, [True, True, False, True])
 
 
 def test_a_raster_shows_each_cell_where_it_is() -> None:
-    archive = EliteArchive(0, CELLS[:4], np.array([1.0, 4.0, NOBODY, 3.0]), ("x", "y"))
+    archive = EliteArchive(0, CELLS[:4], np.array([1.0, 4.0, EMPTY, 3.0]), ("x", "y"))
     values, edges = archive.raster(4, 4)
     np.testing.assert_array_equal(values[:2, :2], np.ones((2, 2)))  # the first row is the lowest
     np.testing.assert_array_equal(values[2:, :2], np.full((2, 2), 4.0))
@@ -150,8 +150,8 @@ def test_a_raster_shows_each_cell_where_it_is() -> None:
     assert edges == (0.0, 2.0, 0.0, 2.0)
 
 
-def test_it_is_told_in_words_and_drawn(tmp_path: Path) -> None:
-    findings = analyze_study(study(found(tmp_path, [1.0, 4.0, NOBODY, 3.0, NOBODY])))
+def test_an_archive_is_described_and_drawn(tmp_path: Path) -> None:
+    findings = analyze_study(study(make_method(tmp_path, [1.0, 4.0, EMPTY, 3.0, EMPTY])))
     assert "archive" in list_drawable_figures(findings)
     (line,) = describe_figure("archive", findings).lines
     assert line == "sm-g-so, run 0: 3 of 4 cells filled (75%), fitness 1 to 4, median 3."
@@ -162,10 +162,10 @@ def test_it_is_told_in_words_and_drawn(tmp_path: Path) -> None:
     assert b"75%" in render_figure("archive", findings, format="svg")
 
 
-def test_without_an_archive_there_is_nothing_to_draw_and_nothing_is_missed(tmp_path: Path) -> None:
+def test_without_an_archive_there_is_nothing_to_draw_or_explain(tmp_path: Path) -> None:
     findings = analyze_study(study(method("control", [None])))
     assert "archive" not in list_drawable_figures(findings)
-    kept(tmp_path, 0, [1.0] * 5, np.zeros((5, 3)))  # three numbers make no map
+    write_behavior(tmp_path, 0, [1.0] * 5, np.zeros((5, 3)))  # three dimensions cannot be drawn
     assert load_fullest_archive(replace(method("control", [None]), directory=tmp_path)) is None
 
 
@@ -181,7 +181,7 @@ def test_without_an_archive_there_is_nothing_to_draw_and_nothing_is_missed(tmp_p
     ],
     ids=["no fitness", "fewer fitnesses", "no intervals", "one name", "words", "no interval"],
 )
-def test_tables_that_do_not_go_together_are_told(tables: dict[str, Any], tmp_path: Path) -> None:
+def test_inconsistent_tables_are_an_error(tables: dict[str, Any], tmp_path: Path) -> None:
     file = behavior_file(tmp_path, 0)
     file.parent.mkdir()
     np.savez(file, **tables)
@@ -189,7 +189,7 @@ def test_tables_that_do_not_go_together_are_told(tables: dict[str, Any], tmp_pat
         load_fullest_archive(replace(method("control", [None]), directory=tmp_path))
 
 
-def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
     file = behavior_file(tmp_path, 0)
     file.parent.mkdir()
     file.write_bytes(b"PK\x03\x04 torn")

@@ -1,4 +1,4 @@
-"""The page is whole, safe and accessible, as far as can be seen without a browser."""
+"""The page is complete, safe and accessible, as far as can be tested without a browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STYLE = STYLESHEET.read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def content() -> bytes:
-    """A page of two studies, the second with names that do mischief where they can."""
+    """A page of two studies, the second with malicious names."""
     evil = study(
         method(EVIL, [900, None], metrics=logged(2, **RICH, **{"<b>odd</b>": 1.0}), status="<i>cut</i>"),
         method("control", [100, 200], command=["tfsm", EVIL], versions={EVIL: EVIL}),
@@ -28,28 +28,28 @@ def content() -> bytes:
 
 
 @pytest.fixture(scope="module")
-def whole(content: bytes) -> Node:
+def page(content: bytes) -> Node:
     return outline(content)
 
 
-def named(whole: Node, id: str) -> Node:
-    (found,) = [node for node in whole.all() if node.attributes.get("id") == id]
-    return found
+def named(page: Node, id: str) -> Node:
+    (match,) = [node for node in page.all() if node.attributes.get("id") == id]
+    return match
 
 
-def test_it_has_a_language_a_title_and_landmarks(whole: Node) -> None:
-    (html,) = whole.all("html")
+def test_it_has_a_language_a_title_and_landmarks(page: Node) -> None:
+    (html,) = page.all("html")
     assert html.attributes["lang"] == "en"
-    (title,), (heading,) = whole.all("title"), whole.all("h1")
+    (title,), (heading,) = page.all("title"), page.all("h1")
     assert title.text == heading.text == f"Report on parity and maze {EVIL}"
     for tag in ("header", "nav", "main", "footer"):
-        assert len(whole.all(tag)) == 1
-    assert whole.all("nav")[0].attributes["aria-label"]
-    assert [node.attributes.get("name") for node in whole.all("meta")] == [None, None, "viewport", "color-scheme"]
+        assert len(page.all(tag)) == 1
+    assert page.all("nav")[0].attributes["aria-label"]
+    assert [node.attributes.get("name") for node in page.all("meta")] == [None, None, "viewport", "color-scheme"]
 
 
-def test_headings_leave_out_no_level(whole: Node) -> None:
-    headings = [(int(node.tag[1]), node.text) for node in whole.all("h1", "h2", "h3", "h4")]
+def test_headings_skip_no_level(page: Node) -> None:
+    headings = [(int(node.tag[1]), node.text) for node in page.all("h1", "h2", "h3", "h4")]
     levels = [level for level, _ in headings]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
@@ -57,13 +57,13 @@ def test_headings_leave_out_no_level(whole: Node) -> None:
     assert [text for level, text in headings if level == 3] == sections * 2
 
 
-def test_identifiers_are_unique_and_references_lead_somewhere(whole: Node, content: bytes) -> None:
-    ids = [node.attributes["id"] for node in whole.all() if "id" in node.attributes]
+def test_identifiers_are_unique_and_references_lead_somewhere(page: Node, content: bytes) -> None:
+    ids = [node.attributes["id"] for node in page.all() if "id" in node.attributes]
     assert len(set(ids)) == len(ids)
     referred = re.findall(r'url\(#([^)]+)\)|(?:xlink:)?href="#([^"]+)"', content.decode())
     referred += [
         (target, "")
-        for node in whole.all()
+        for node in page.all()
         for name in ("aria-labelledby", "aria-describedby")
         for target in node.attributes.get(name, "").split()
     ]
@@ -71,18 +71,18 @@ def test_identifiers_are_unique_and_references_lead_somewhere(whole: Node, conte
     assert {one or other for one, other in referred} <= set(ids)
 
 
-def test_the_skip_link_comes_first(whole: Node) -> None:
-    first = whole.all("body")[0].children[0]
+def test_the_skip_link_comes_first(page: Node) -> None:
+    first = page.all("body")[0].children[0]
     assert first.attributes["href"] == "#report"
-    assert named(whole, "report").tag == "main"
+    assert named(page, "report").tag == "main"
 
 
-def test_nothing_is_fetched_and_no_script_runs(whole: Node, content: bytes) -> None:
-    policy = next(n.attributes["content"] for n in whole.all("meta") if "http-equiv" in n.attributes)
+def test_nothing_is_fetched_and_no_script_runs(page: Node, content: bytes) -> None:
+    policy = next(n.attributes["content"] for n in page.all("meta") if "http-equiv" in n.attributes)
     assert policy.startswith("default-src 'none';")
     assert "script-src" not in policy
-    assert not whole.all("script", "iframe", "object", "embed", "img", "form", "base")
-    for node in whole.all():
+    assert not page.all("script", "iframe", "object", "embed", "img", "form", "base")
+    for node in page.all():
         assert not [name for name in node.attributes if name.startswith("on") or name in ("src", "srcset")]
         assert node.attributes.get("href", "#").startswith("#") or node.attributes["href"] == "data:,"
         assert "url(" not in node.attributes.get("style", "").replace("url(#", "")
@@ -92,17 +92,17 @@ def test_nothing_is_fetched_and_no_script_runs(whole: Node, content: bytes) -> N
     assert b"https://" not in content
 
 
-def test_names_are_text_wherever_they_are(whole: Node, content: bytes) -> None:
+def test_names_are_escaped_everywhere(page: Node, content: bytes) -> None:
     assert b"<script" not in content
     assert b"<b>odd" not in content
     assert b"<i>cut" not in content
-    texts = [node.text for node in whole.all("th", "td", "dd", "dt", "code", "li", "h2")]
+    texts = [node.text for node in page.all("th", "td", "dd", "dt", "code", "li", "h2")]
     assert texts.count(EVIL) >= 6
     assert any("<b>odd</b>" in text for text in texts)
 
 
-def test_tables_have_captions_and_headers_with_a_scope(whole: Node) -> None:
-    tables = whole.all("table")
+def test_tables_have_captions_and_headers_with_a_scope(page: Node) -> None:
+    tables = page.all("table")
     assert len(tables) == 2 * 6
     for table in tables:
         assert len(table.all("caption")) == 1
@@ -115,39 +115,39 @@ def test_tables_have_captions_and_headers_with_a_scope(whole: Node) -> None:
             assert cells[0].tag == "th"
 
 
-def test_tables_scroll_in_boxes_that_the_keyboard_reaches(whole: Node) -> None:
-    boxes = [node for node in whole.all("div") if "scroll" in node.attributes.get("class", "").split()]
-    assert len(boxes) == len(whole.all("table"))
+def test_tables_scroll_in_boxes_that_the_keyboard_reaches(page: Node) -> None:
+    boxes = [node for node in page.all("div") if "scroll" in node.attributes.get("class", "").split()]
+    assert len(boxes) == len(page.all("table"))
     for box in boxes:
         assert box.attributes["tabindex"] == "0"
-        assert named(whole, box.attributes["aria-labelledby"]).text
+        assert named(page, box.attributes["aria-labelledby"]).text
 
 
-def test_figures_are_told_in_words_with_numbers(whole: Node) -> None:
-    drawings = whole.all("svg")
-    assert len(drawings) == 2 * 4 * 2, "two studies, four figures, for wide and narrow windows"
+def test_figures_are_described_with_numbers(page: Node) -> None:
+    drawings = page.all("svg")
+    assert len(drawings) == 2 * 4 * 2, "two studies with four figures each, for wide and narrow windows"
     for drawing in drawings:
         assert drawing.attributes["role"] == "img"
         assert drawing.attributes["aria-label"]
-        told = named(whole, drawing.attributes["aria-describedby"]).text
-        assert len(re.findall(r"\d", told)) > 5
-    assert "control: 2 of 4 runs solved; 50% by 1,000" in named(whole, "study-1-figure-solved-description").text
-    assert "second 0.25 (0 to 30)" in named(whole, "study-1-figure-sensitivity-description").text
+        description = named(page, drawing.attributes["aria-describedby"]).text
+        assert len(re.findall(r"\d", description)) > 5
+    assert "control: 2 of 4 runs solved; 50% by 1,000" in named(page, "study-1-figure-solved-description").text
+    assert "second 0.25 (0 to 30)" in named(page, "study-1-figure-sensitivity-description").text
 
 
-def test_the_numbers_of_the_tables_are_there(whole: Node) -> None:
-    results = [node.text for node in named(whole, "study-1-results-table").all("td")]
+def test_the_numbers_of_the_tables_are_there(page: Node) -> None:
+    results = [node.text for node in named(page, "study-1-results-table").all("td")]
     assert {"2 of 4", "50% (15% to 85%)", "950 (interval unknown)"} <= set(results)
-    tests = [node.text for node in named(whole, "study-1-tests-table").all("td")]
+    tests = [node.text for node in named(page, "study-1-tests-table").all("td")]
     assert {"0.0286", "significant", "not significant", "Barnard's exact"} <= set(tests)
-    assert named(whole, "study-1-tests-table").all("th")[6].text == "control vs. sm-r"
+    assert named(page, "study-1-tests-table").all("th")[6].text == "control vs. sm-r"
 
 
-def test_settings_that_differ_are_open_and_the_others_can_be_opened(whole: Node) -> None:
-    (closed,) = [node for node in whole.all("details") if node.all("table")[0].text.count("floor")][:1]
+def test_settings_that_differ_are_open_and_the_others_can_be_opened(page: Node) -> None:
+    (closed,) = [node for node in page.all("details") if node.all("table")[0].text.count("floor")][:1]
     assert "open" not in closed.attributes
-    assert "differ" in named(whole, "study-1-differences-table").text
-    assert not [node for details in whole.all("details") for node in details.all() if node.tag == "svg"]
+    assert "differ" in named(page, "study-1-differences-table").text
+    assert not [node for details in page.all("details") for node in details.all() if node.tag == "svg"]
 
 
 def test_unfinished_and_scaled_runs_have_a_banner() -> None:
@@ -159,13 +159,13 @@ def test_unfinished_and_scaled_runs_have_a_banner() -> None:
 
 
 def test_finished_runs_have_no_banner_and_one_method_no_comparison() -> None:
-    whole = outline(render_page([analyze_study(study(method("control", [10, 20])))]))
-    assert not [node for node in whole.all() if node.attributes.get("class") == "banner"]
-    assert "nothing to compare" in whole.text
-    assert [node.text for node in whole.all("nav")[0].all("a")][:2] == ["Runs", "Results"]
+    page = outline(render_page([analyze_study(study(method("control", [10, 20])))]))
+    assert not [node for node in page.all() if node.attributes.get("class") == "banner"]
+    assert "nothing to compare" in page.text
+    assert [node.text for node in page.all("nav")[0].all("a")][:2] == ["Runs", "Results"]
 
 
-def test_one_run_a_side_is_not_called_significant() -> None:
+def test_one_run_per_method_is_not_called_significant() -> None:
     tests = named(
         outline(render_page([analyze_study(study(method("a", [10]), method("b", [None])))])), "study-1-tests-table"
     )
@@ -176,15 +176,15 @@ def test_one_run_a_side_is_not_called_significant() -> None:
 
 
 def test_old_runs_have_fewer_figures_and_the_page_says_so() -> None:
-    whole = outline(render_page([analyze_study(study(method("control", [10, None], metrics=[])))]))
-    assert len(whole.all("svg")) == 2
-    assert "no run logged sensitivities" in whole.text
-    assert "no run logged anything about its mutations" in whole.text
+    page = outline(render_page([analyze_study(study(method("control", [10, None], metrics=[])))]))
+    assert len(page.all("svg")) == 2
+    assert "no run logged sensitivities" in page.text
+    assert "no run logged anything about its mutations" in page.text
 
 
-def test_bytes_that_are_no_text_do_no_harm() -> None:
-    whole = outline(render_page([analyze_study(study(method("lone \udcff surrogate\x00", [10, None])))]))
-    assert "lone \ufffd surrogate\ufffd" in whole.text
+def test_undecodable_bytes_are_replaced() -> None:
+    page = outline(render_page([analyze_study(study(method("lone \udcff surrogate\x00", [10, None])))]))
+    assert "lone \ufffd surrogate\ufffd" in page.text
 
 
 def test_the_same_runs_give_the_same_page() -> None:
@@ -200,6 +200,6 @@ def test_every_color_of_a_drawing_comes_from_the_color_scheme(content: bytes) ->
         assert color.encode() not in content.split(b"</style>")[1]
 
 
-def test_what_is_no_drawing_is_refused() -> None:
+def test_something_other_than_a_drawing_is_rejected() -> None:
     with pytest.raises(ValueError, match="not a drawing"):
         inline_svg(b"<p>hello</p>", prefix="x")

@@ -1,4 +1,4 @@
-"""Figures are drawn, tell methods apart for everybody, and are the same every time."""
+"""Figures are drawn, distinguish methods without relying on color, and are reproducible."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def pixels(png: bytes) -> np.ndarray:
 
 
 def places(picture: np.ndarray, color: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows and columns of all pixels of a colour."""
+    """Return the rows and columns of all pixels of a color."""
     rows, columns = np.nonzero(abs(picture - np.array(to_rgb(color))).max(axis=-1) < 0.02)
     return rows, columns
 

@@ -1,18 +1,24 @@
-"""Tables say what the runs say, in numbers worked out by hand."""
+"""Tables contain the numbers worked out by hand, and warnings come first."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 
 import pytest
 
-from tests.report.cases import BUDGET, method, study
+from tests.report.cases import BUDGET, logged, method, study
 from tfsm.analysis.results import Study
 from tfsm.errors import TfsmError
 from tfsm.report import tables
-from tfsm.report.document import build_document
 from tfsm.report.findings import analyze_study
-from tfsm.report.tables import tabulate_setting_differences, tabulate_settings
+from tfsm.report.tables import (
+    collect_warnings,
+    list_commands,
+    list_versions,
+    tabulate_runs,
+    tabulate_setting_differences,
+    tabulate_settings,
+)
 
 
 def test_results_hold_counts_intervals_medians_and_fitness() -> None:
@@ -23,12 +29,12 @@ def test_results_hold_counts_intervals_medians_and_fitness() -> None:
     assert other == ("sm-r", "4 of 4", "100% (51% to 100%)", "250 (interval unknown)", "1.15 (1 to 1.3)")
 
 
-def test_a_median_that_less_than_half_of_the_runs_reach_is_not_told() -> None:
+def test_a_median_that_fewer_than_half_of_the_runs_reach_is_not_reported() -> None:
     rows = tables.tabulate_results(analyze_study(study(method("control", [10, None, None])))).rows
     assert rows[0][3] == "not reached"
 
 
-def test_effects_say_who_is_faster_and_who_solves_more() -> None:
+def test_effects_say_which_method_is_faster_and_solves_more() -> None:
     (row,) = tables.tabulate_effects(analyze_study(study())).rows
     assert row[:2] == ("control vs. sm-r", "0%")
     assert row[2].startswith("-50% (-85%")
@@ -37,7 +43,7 @@ def test_effects_say_who_is_faster_and_who_solves_more() -> None:
     assert row[2].startswith("+50% (")
 
 
-def test_tests_tell_p_raw_and_adjusted_and_what_it_means() -> None:
+def test_tests_report_p_raw_and_adjusted_and_what_it_means() -> None:
     # All of one side before all of the other is the most extreme of 70 deals, either way round.
     table = tables.tabulate_tests(analyze_study(study(), at=500))
     row = {row[1]: row for row in table.rows}
@@ -59,13 +65,13 @@ def test_holm_makes_three_pairs_of_one() -> None:
     assert [row[3:6] for row in rows] == [("0.0286", "0.0857", "not significant")] * 3
 
 
-def test_one_run_a_side_is_never_significant() -> None:
+def test_one_run_per_method_is_never_significant() -> None:
     table = tables.tabulate_tests(analyze_study(study(method("a", [1]), method("b", [None])), at=500))
     assert {row[5] for row in table.rows} == {"not tested"}
     assert all("two" in row[6] for row in table.rows)
 
 
-def test_settings_that_differ_come_by_themselves() -> None:
+def test_settings_that_differ_have_their_own_table() -> None:
     assert tabulate_setting_differences(study()).rows == (
         ("mutation", "control", "sm-r"),
         ("mutation_options.floor", "-", "0.01"),
@@ -84,38 +90,50 @@ def test_a_baseline_that_is_not_there_is_refused_with_a_hint() -> None:
         analyze_study(study(), baseline="contrl")
 
 
-def test_the_document_is_json_and_holds_everything() -> None:
-    told = json.loads(json.dumps(build_document([analyze_study(study(), at=500, baseline="control")])))
-    (found,) = told["studies"]
-    assert (found["domain"], found["at"], found["baseline"], found["band"]) == (
-        "parity",
-        500,
-        "control",
-        "kaplan-meier",
-    )
-    control, other = found["methods"]
-    assert control["summary"]["share"] == 0.5
-    assert control["runs"][0] == {"run": 0, "solved": True, "evaluations": 900, "best_fitness": 1.0}
-    assert control["solved_curve"]["evaluations"] == [0, 900, 950, 1000]
-    assert control["solved_curve"]["share"] == [0, 0.25, 0.5, 0.5]
-    assert control["sensitivity"] is None
-    assert other["sensitivity"]["second"] == [0.0, 0.25, 30.0]
-    assert other["diagnostics"]["search_steps"]["middle"] == [4.5] * 10
-    assert other["settings"]["mutation_options"] == {"floor": 0.01}
-    (comparison,) = found["comparisons"]
-    assert comparison["superiority"] == 1.0
-    assert set(comparison["verdicts"]) == {
-        "mann-whitney-all",
-        "mann-whitney-solved",
-        "barnard-end",
-        "barnard-at",
-        "log-rank",
-        "mann-whitney-fitness",
-    }
-    assert comparison["verdicts"]["mann-whitney-all"]["p"] == pytest.approx(2 / 70)
-
-
 def test_a_single_method_has_nothing_to_be_compared_with() -> None:
     findings = analyze_study(Study("parity", (method("control", [10, 20]),)))
     assert findings.comparisons == ()
     assert tables.tabulate_tests(findings).rows == ()
+
+
+def test_finished_runs_need_no_warning() -> None:
+    assert collect_warnings(study()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"status": "interrupted"}, "Unfinished: control (interrupted, 2 of 2 runs completed)"),
+        ({"status": "running", "runs": 5}, "Unfinished: control (running, 2 of 5 runs completed)"),
+        ({"scale": 0.1}, "Scaled down (scale 0.1): control"),
+    ],
+)
+def test_unfinished_and_scaled_runs_are_warned_of(changes: dict[str, object], said: str) -> None:
+    (warning,) = collect_warnings(study(method("control", [10, 20], **changes), method("sm-r", [10, 20])))
+    assert warning.startswith(said)
+
+
+def test_a_study_in_full_is_not_called_scaled() -> None:
+    assert collect_warnings(study(method("control", [10], scale=1.0))) == []
+
+
+def test_different_budgets_are_warned_of() -> None:
+    (warning,) = collect_warnings(study(method("a", [10]), replace(method("b", [10]), budget=500)))
+    assert "--at 500" in warning
+
+
+def test_provenance_lists_runs_commands_and_versions() -> None:
+    control, _ = tabulate_runs(study()).rows
+    assert control[1:7] == ("4 of 4", "1,000", "7", "finished", "2025-01-02 03:04", "0:01:01")
+    assert list_commands(study()) == ["tfsm run parity --mutation control", "tfsm run parity --mutation sm-r"]
+    assert list_commands(study(method("it's", [1]))) == ["""tfsm run parity --mutation 'it'"'"'s'"""]
+    mixed = study(method("a", [1]), method("b", [1], versions={"tfsm": "1.2.4"}))
+    assert list_versions(mixed) == [("tfsm", "1.2.3 and 1.2.4"), ("python", "3.13.0")]
+
+
+def test_a_record_without_times_or_versions_is_listed_without_them() -> None:
+    bare = method("a", [1], metrics=logged(1), started=None, ended=None, versions=None, command=None)
+    assert tabulate_runs(study(bare)).rows[0][5:7] == ("-", "-")
+    assert list_versions(study(bare)) == []
+    assert list_commands(study(bare)) == []
+    assert bare.budget == BUDGET
