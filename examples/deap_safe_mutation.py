@@ -1,10 +1,11 @@
-"""Safe mutations as an operator of DEAP: a deep network learns parity, with DEAP's own loop around it.
+"""Safe mutations as a DEAP operator: a deep network learns parity in DEAP's own loop.
 
     pip install deap
     python examples/deap_safe_mutation.py --generations 100 --seed 1
 
-The operator is `tfsm.functional.mutate`, registered in a toolbox as any other: one call for one individual, compiled
-once. DEAP's own `mutGaussian` runs beside it; of both, the best of three intensities is told. See docs/functional.md.
+The operator is `tfsm.functional.mutate`, registered in a toolbox like any other: one call per individual, compiled
+once. DEAP's own `mutGaussian` is run for comparison; for both, the best of three intensities is reported. See
+docs/functional.md.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ import tfsm
 
 BITS, LAYERS, UNITS = 4, 5, 8
 INPUTS = np.array(list(itertools.product([-1.0, 1.0], repeat=BITS)), np.float32)  # [16, 4]
-WANTED = INPUTS.prod(axis=1)
+TARGETS = INPUTS.prod(axis=1)
 
 
 class Individual(np.ndarray):  # type: ignore[type-arg]
-    """A genome with a fitness, as DEAP wants it."""
+    """A genome with a fitness, as DEAP requires it."""
 
     fitness: base.Fitness
 
@@ -36,19 +37,19 @@ class Individual(np.ndarray):  # type: ignore[type-arg]
 
 def individual(genome: np.ndarray, fitness: base.Fitness | None = None) -> Individual:
     """Return a genome `[P]` as an individual."""
-    made = genome.view(Individual)
-    made.fitness = creator.Closeness(() if fitness is None else fitness.values)
-    return made
+    result = genome.view(Individual)
+    result.fitness = creator.Closeness(() if fitness is None else fitness.values)
+    return result
 
 
 def network() -> keras.Model:
-    """Return a network that is deeper than it needs to be, so that noise in the first layers goes a long way."""
+    """Return a network that is deeper than necessary, so that noise in the first layers is amplified."""
     hidden = [keras.layers.Dense(UNITS, "tanh") for _ in range(LAYERS)]
     return keras.Sequential([keras.Input((BITS,)), *hidden, keras.layers.Dense(1, "tanh")])
 
 
 def safe(model: keras.Model, intensity: float) -> Any:
-    """Return an operator of DEAP: it changes an individual in place, and draws from `random` as all others do."""
+    """Return a DEAP operator, which changes an individual in place and draws from `random` like all others."""
 
     def mutate(one: Individual) -> tuple[Individual]:
         one[:] = tfsm.functional.mutate(model, one, INPUTS, "sm-g-abs", intensity, seed=random.getrandbits(62))
@@ -58,7 +59,7 @@ def safe(model: keras.Model, intensity: float) -> Any:
 
 
 def evolve(model: keras.Model, mutate: Any, generations: int, seed: int, population: int = 24) -> tuple[float, int]:
-    """Return the best fitness, of which 0 is perfect, and how many of the 16 inputs it answers rightly."""
+    """Return the best fitness (0 is perfect), and how many of the 16 inputs are classified correctly."""
     random.seed(seed)
     toolbox = base.Toolbox()
     toolbox.register("mate", lambda one, other: (one, other))
@@ -67,7 +68,7 @@ def evolve(model: keras.Model, mutate: Any, generations: int, seed: int, populat
 
     def evaluate(group: list[Individual]) -> list[tuple[float]]:
         answers = tfsm.functional.outputs(model, np.stack(group), INPUTS)[..., 0]  # [B, 16]
-        return [(float(closeness),) for closeness in -np.square(answers - WANTED).mean(axis=1)]
+        return [(float(closeness),) for closeness in -np.square(answers - TARGETS).mean(axis=1)]
 
     # DEAP evaluates by toolbox.map(toolbox.evaluate, individuals): all of them at once.
     toolbox.register("evaluate", evaluate)
@@ -78,18 +79,18 @@ def evolve(model: keras.Model, mutate: Any, generations: int, seed: int, populat
         start, toolbox, population, population, cxpb=0.0, mutpb=1.0, ngen=generations, halloffame=hall, verbose=False
     )
     answers = tfsm.functional.outputs(model, np.array(hall[0]), INPUTS)[:, 0]
-    return hall[0].fitness.values[0], int((np.sign(answers) == WANTED).sum())
+    return hall[0].fitness.values[0], int((np.sign(answers) == TARGETS).sum())
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Evolve by both operators, and tell how they did."""
+    """Evolve with both operators, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--generations", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     if not hasattr(creator, "Closeness"):
         creator.create("Closeness", base.Fitness, weights=(1.0,))
-    keras.utils.set_random_seed(given.seed)
+    keras.utils.set_random_seed(options.seed)
     model = network()
 
     def noise(deviation: float) -> Any:
@@ -97,9 +98,9 @@ def main(arguments: list[str] | None = None) -> None:
 
     operators = {"mutGaussian": noise, "sm-g-abs": lambda intensity: safe(model, intensity)}
     for name, operator in operators.items():
-        found = {i: evolve(model, operator(i), given.generations, given.seed) for i in (0.01, 0.03, 0.1)}
-        best = max(found, key=found.__getitem__)
-        error, right = -found[best][0], found[best][1]
+        results = {i: evolve(model, operator(i), options.generations, options.seed) for i in (0.01, 0.03, 0.1)}
+        best = max(results, key=results.__getitem__)
+        error, right = -results[best][0], results[best][1]
         print(f"{name}, intensity {best:g}: {right} of {len(INPUTS)} right, mean squared error {error:.4f}")
 
 

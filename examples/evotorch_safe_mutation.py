@@ -1,11 +1,11 @@
-"""Safe mutations as an operator of EvoTorch: a recurrent network learns to remember what it saw first.
+"""Safe mutations as an EvoTorch operator: a recurrent network learns to remember its first input.
 
     pip install evotorch
     python examples/evotorch_safe_mutation.py --generations 30 --seed 1
 
 The operator copies a `SolutionBatch` and mutates it by one call of `tfsm.functional.mutate`, for use in EvoTorch's
-`GeneticAlgorithm`. Its own `GaussianMutation` runs beside it; of both, the best of three intensities is told. See
-docs/functional.md.
+`GeneticAlgorithm`. Its own `GaussianMutation` is run for comparison; for both, the best of three intensities is
+reported. See docs/functional.md.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ TIMES, SEQUENCES, POPULATION = 16, 64, 24
 
 
 class SafeMutation(CopyingOperator):
-    """Mutates solutions, each by the same intensity.
+    """Mutates solutions, all with the same intensity.
 
     Args:
-        problem: the problem that they solve.
-        model: the network that they are genomes of.
-        experience: what the networks saw.
-        intensity: how much to mutate.
+        problem: the problem.
+        model: the network of the genomes.
+        experience: the networks' inputs.
+        intensity: the mutation intensity.
     """
 
     def __init__(self, problem: Problem, model: keras.Model, experience: np.ndarray, intensity: float) -> None:
@@ -44,7 +44,7 @@ class SafeMutation(CopyingOperator):
     @torch.no_grad()
     def _do(self, batch: SolutionBatch) -> SolutionBatch:
         result = deepcopy(batch)
-        # By the problem's own generator, so that its seed decides all.
+        # From the problem's own generator, so that its seed determines everything.
         seed = int(self.problem.make_randint((), n=2**62, dtype=torch.int64))
         genomes = batch.values.numpy()
         children = tfsm.functional.mutate(self._model, genomes, self._experience, "sm-g-sum", self._intensity, seed)
@@ -52,18 +52,18 @@ class SafeMutation(CopyingOperator):
         return result
 
 
-class Remembering(Problem):
-    """Say at the end of a sequence whether it began above or below zero.
+class FirstInputProblem(Problem):
+    """Return at the end of a sequence the sign of its first value.
 
     Args:
-        model: the network, whose weights are sought.
+        model: the network to optimize.
         sequences: `[N, T, 1]`
-        seed: of the generator.
+        seed: random seed.
     """
 
     def __init__(self, model: keras.Model, sequences: np.ndarray, seed: int) -> None:
         self._model, self._sequences = model, sequences
-        self._wanted = np.sign(sequences[:, 0])
+        self._targets = np.sign(sequences[:, 0])
         size = tfsm.flatten(model).size
         super().__init__("max", solution_length=size, initial_bounds=(-1, 1), dtype=torch.float32, seed=seed)
 
@@ -73,16 +73,16 @@ class Remembering(Problem):
 
     def _evaluate_batch(self, solutions: SolutionBatch) -> None:
         answers = tfsm.functional.outputs(self._model, solutions.values.numpy(), self._sequences)  # [B, N, 1]
-        solutions.set_evals(torch.from_numpy(-np.square(answers - self._wanted).mean(axis=(1, 2))))
+        solutions.set_evals(torch.from_numpy(-np.square(answers - self._targets).mean(axis=(1, 2))))
 
 
 def evolve(
     model: keras.Model, mutation: Callable[[Problem, np.ndarray], CopyingOperator], generations: int, seed: int
 ) -> float:
-    """Return the least mean squared error that was found."""
+    """Return the lowest mean squared error."""
     sequences = np.random.default_rng(seed).standard_normal((SEQUENCES, TIMES, 1)).astype(np.float32)
-    problem = Remembering(model, sequences, seed)
-    # Parents and children compete, and none is evaluated twice.
+    problem = FirstInputProblem(model, sequences, seed)
+    # Parents compete with children, and are not evaluated again.
     searcher = GeneticAlgorithm(
         problem, operators=[mutation(problem, sequences)], popsize=POPULATION, elitist=True, re_evaluate=False
     )
@@ -91,22 +91,22 @@ def evolve(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Evolve by both operators, and tell how they did."""
+    """Evolve with both operators, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--generations", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     logging.getLogger("evotorch").setLevel(logging.WARNING)
-    keras.utils.set_random_seed(given.seed)
+    keras.utils.set_random_seed(options.seed)
     model = keras.Sequential([keras.Input((TIMES, 1)), keras.layers.SimpleRNN(6), keras.layers.Dense(1, "tanh")])
     operators: dict[str, Callable[[float], Callable[[Problem, np.ndarray], CopyingOperator]]] = {
         "GaussianMutation": lambda i: lambda problem, seen: GaussianMutation(problem, stdev=i),
         "SafeMutation": lambda i: lambda problem, seen: SafeMutation(problem, model, seen, i),
     }
     for name, operator in operators.items():
-        found = {i: evolve(model, operator(i), given.generations, given.seed) for i in (0.03, 0.1, 0.3)}
-        best = min(found, key=found.__getitem__)
-        print(f"{name}, intensity {best:g}: mean squared error {found[best]:.4f} (who knows nothing has 1)")
+        results = {i: evolve(model, operator(i), options.generations, options.seed) for i in (0.03, 0.1, 0.3)}
+        best = min(results, key=results.__getitem__)
+        print(f"{name}, intensity {best:g}: mean squared error {results[best]:.4f} (guessing gives 1)")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Draw what there is to see in the pixel mazes: the map, views from above, and frames in first person.
+"""Draw the pixel mazes: the map, views from above, and frames in first person.
 
     python examples/pixel_views.py --out views.png [--maze FILE]
 
@@ -37,10 +37,10 @@ POSES = {
 
 
 def main() -> None:
-    """Draw three rows of pictures."""
+    """Draw the map and two rows of views."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--maze", help="a maze file; the default maze unless given")
+    parser.add_argument("--maze", help="maze file; default: the default maze")
     arguments = parser.parse_args()
     above, inside = TopdownMaze(maze=arguments.maze), FirstPersonMaze(maze=arguments.maze)
     figure = plt.figure(figsize=(11, 4.6), layout="constrained")
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def show(axes: Axes, picture: np.ndarray, title: str) -> None:
-    """Show a picture under its title."""
+    """Show an image with its title."""
     axes.imshow(picture, cmap="gray", vmin=0, vmax=1)
     axes.set_title(title, fontsize=10)
     axes.set_xticks([])

@@ -1,11 +1,11 @@
-"""What mutations leave of a trained network: safe ones beside plain noise of the same size in weight space.
+"""How much of a trained network survives mutation: safe mutations against plain noise of the same size in weight space.
 
-Trains a deep network to tell three spirals apart, mutates it by SM-G-ABS and by noise that moves the weights just as
-far, and draws what is left: decision maps of some mutants, and the accuracy of many against the size of the change.
+Trains a deep network to classify three spirals, mutates it by SM-G-ABS and by noise that moves the weights equally far,
+and draws the result: decision maps of some mutants, and the accuracy of many against the size of the change.
 
-It is a case where it works well, and the intensity is one at which the two differ most; the curve shows the others. The
-outputs are logits: behind a softmax that is sure of itself nearly all sensitivities lie below the operator's floor, and
-SM-G-ABS then does little better than noise. On a table of features in very different units it did not help much either.
+This is a case where it works well, at the intensity where the two differ most; the curve shows the others. The outputs
+are logits: after a saturated softmax nearly all sensitivities lie below the operator's floor, and SM-G-ABS is then
+hardly better than noise. On tabular features in very different units it did not help much either.
 
     python examples/pretrained_network.py --out pretrained.png
 """
@@ -24,12 +24,12 @@ import tfsm
 
 CLASSES, SEEN, MUTANTS = 3, 200, 40
 INTENSITY = 0.03
-"""At which mutants are drawn."""
+"""The intensity of the mutants on the left of the figure."""
 COLOURS = ("#4477aa", "#ddaa33", "#bb5566")
 
 
 def spirals(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return points `[count, 2]` on three noisy spirals, and which each is on."""
+    """Return points `[count, 2]` on three noisy spirals, and the spiral of each."""
     random = np.random.default_rng(seed)
     which, along = random.integers(0, CLASSES, count), np.sqrt(random.random(count))
     angle = 2 * np.pi * (which / CLASSES + 0.8 * along)
@@ -37,8 +37,8 @@ def spirals(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return (places + 0.08 * random.standard_normal((count, 2))).astype(np.float32), which
 
 
-def trained(epochs: int = 60, layers: int = 6, units: int = 24) -> keras.Model:
-    """Return a network that was trained on spirals; its outputs are logits."""
+def train(epochs: int = 60, layers: int = 6, units: int = 24) -> keras.Model:
+    """Return a network trained on spirals; its outputs are logits."""
     keras.utils.set_random_seed(0)
     hidden = [keras.layers.Dense(units, "tanh", name=f"hidden_{i + 1}") for i in range(layers)]
     model = keras.Sequential([keras.Input((2,)), *hidden, keras.layers.Dense(CLASSES, name="logits")])
@@ -52,8 +52,8 @@ class Mutants:
 
     Args:
         model: the parent.
-        intensity: of SM-G-ABS.
-        count: how many by each.
+        intensity: the intensity of SM-G-ABS.
+        count: mutants per operator.
     """
 
     def __init__(self, model: keras.Model, intensity: float, count: int = MUTANTS) -> None:
@@ -67,15 +67,15 @@ class Mutants:
         self.plain = tfsm.functional.mutate(model, parents, seen, "control", intensity=spread, seed=2)
 
     def accuracy(self, genomes: np.ndarray) -> np.ndarray:
-        """Return the share of test points that each of genomes `[B, P]` gets right: `[B]`."""
+        """Return the accuracy `[B]` of genomes `[B, P]` on test points."""
         places, which = spirals(2_000, seed=1)
         answers: np.ndarray = tfsm.functional.outputs(self.model, genomes, places).argmax(axis=-1)
         return (answers == which).mean(axis=1)
 
-    def retained(self) -> tuple[float, float]:
-        """Return which share of the parent's accuracy safe and plain mutants have left on average."""
-        own = self.accuracy(tfsm.flatten(self.model)[None])[0]
-        return float(self.accuracy(self.safe).mean() / own), float(self.accuracy(self.plain).mean() / own)
+    def retained_accuracy(self) -> tuple[float, float]:
+        """Return the mean accuracy of safe and plain mutants, as a share of the parent's."""
+        parent = self.accuracy(tfsm.flatten(self.model)[None])[0]
+        return float(self.accuracy(self.safe).mean() / parent), float(self.accuracy(self.plain).mean() / parent)
 
 
 def draw(model: keras.Model, file: Path) -> None:
@@ -101,8 +101,8 @@ def draw(model: keras.Model, file: Path) -> None:
         sizes.append(mutants.size)
         safe.append(mutants.accuracy(mutants.safe))
         plain.append(mutants.accuracy(mutants.plain))
-    for label, found, colour in (("sm-g-abs", safe, COLOURS[0]), ("plain noise", plain, COLOURS[2])):
-        low, middle, high = np.quantile(found, [0.25, 0.5, 0.75], axis=1)
+    for label, accuracies, colour in (("sm-g-abs", safe, COLOURS[0]), ("plain noise", plain, COLOURS[2])):
+        low, middle, high = np.quantile(accuracies, [0.25, 0.5, 0.75], axis=1)
         axes.fill_between(sizes, low, high, color=colour, alpha=0.25, linewidth=0)
         axes.plot(sizes, middle, color=colour, marker="o", markersize=3, label=label)
     axes.axhline(1 / CLASSES, color="#888888", linewidth=0.8, linestyle=":")
@@ -130,20 +130,20 @@ def _map(axes: Any, model: keras.Model, genome: np.ndarray, colours: Any) -> Non
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Train, tell, draw."""
+    """Train, print the result, and draw it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--out", type=Path, default=Path("pretrained.png"), help="the picture")
+    parser.add_argument("--out", type=Path, default=Path("pretrained.png"), help="output file")
     parser.add_argument("--epochs", type=int, default=60)
-    asked = parser.parse_args(arguments)
-    model = trained(asked.epochs)
+    options = parser.parse_args(arguments)
+    model = train(options.epochs)
     mutants = Mutants(model, INTENSITY)
-    safe, plain = mutants.retained()
+    safe, plain = mutants.retained_accuracy()
     print(f"the parent is right on {mutants.accuracy(tfsm.flatten(model)[None])[0]:.1%} of new points")
     print(
         f"changes of length {mutants.size:.1f}: sm-g-abs keeps {safe:.1%} of that on average, plain noise {plain:.1%}"
     )
-    draw(model, asked.out)
-    print(f"wrote {asked.out}")
+    draw(model, options.out)
+    print(f"wrote {options.out}")
 
 
 if __name__ == "__main__":

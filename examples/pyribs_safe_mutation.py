@@ -1,10 +1,10 @@
-"""Safe mutations as an emitter of pyribs: a repertoire of ways to push a puck to all places of a table.
+"""Safe mutations as a pyribs emitter: a repertoire of ways to push a puck to every position on a table.
 
     pip install ribs
     python examples/pyribs_safe_mutation.py --iterations 30 --seed 1
 
-The emitter varies elites by `tfsm.functional.mutate`, each by what it saw itself: the archive keeps that beside the
-genome. pyribs' own `GaussianEmitter` runs beside it; of both, the best of three intensities is told. See
+The emitter mutates elites by `tfsm.functional.mutate`, each on its own experience, which the archive stores with the
+genome. pyribs' own `GaussianEmitter` is run for comparison; for both, the best of three intensities is reported. See
 docs/functional.md.
 """
 
@@ -29,11 +29,11 @@ class SafeEmitter(EmitterBase):
     """Emits safe mutations of elites.
 
     Args:
-        archive: where the elites are, each with what it saw.
-        model: the network that genomes belong to.
-        intensity: how much to mutate.
-        start: `[B, P]`, what to emit first.
-        seed: what all is drawn from.
+        archive: the elites, each with its experience.
+        model: the network of the genomes.
+        intensity: the mutation intensity.
+        start: `[B, P]`, the initial solutions.
+        seed: random seed.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class SafeEmitter(EmitterBase):
         self._generator = np.random.default_rng(seed)
 
     def ask(self) -> np.ndarray:
-        """Return children of elites, or what there is to start with."""
+        """Return children of elites, or the initial solutions."""
         if self.archive.empty:
             return self._start
         elites = self.archive.sample_elites(len(self._start))
@@ -55,16 +55,16 @@ class SafeEmitter(EmitterBase):
 
 
 def network() -> keras.Model:
-    """Return a network from what a puck's driver sees to a push."""
+    """Return a network that maps the state of a puck to a push."""
     hidden = [keras.layers.Dense(8, "tanh") for _ in range(3)]
     return keras.Sequential([keras.Input((SEES,)), *hidden, keras.layers.Dense(2, "tanh")])
 
 
-def pushed(model: keras.Model, genomes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def push_pucks(model: keras.Model, genomes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Let each genome push its puck.
 
     Returns:
-        The efforts `[B]`, negative; where the pucks end `[B, 2]`, from -1 to 1; and what was seen `[B, T, 5]`.
+        The negative efforts `[B]`, the final positions `[B, 2]` from -1 to 1, and the experience `[B, T, 5]`.
     """
     place, speed = np.zeros([2, len(genomes), 2])
     effort, seen = np.zeros(len(genomes)), []
@@ -79,7 +79,7 @@ def pushed(model: keras.Model, genomes: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def evolve(model: keras.Model, emitter: Callable[[GridArchive], EmitterBase], iterations: int, seed: int) -> Any:
-    """Fill an archive; return its statistics."""
+    """Fill an archive and return its statistics."""
     size = tfsm.flatten(model).size
     archive = GridArchive(
         solution_dim=size,
@@ -91,34 +91,36 @@ def evolve(model: keras.Model, emitter: Callable[[GridArchive], EmitterBase], it
     )
     scheduler = Scheduler(archive, [emitter(archive)])
     for _ in range(iterations):
-        effort, place, seen = pushed(model, scheduler.ask())
+        effort, place, seen = push_pucks(model, scheduler.ask())
         scheduler.tell(effort, place, seen=seen)
     return archive.stats
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Fill archives by both emitters, and tell how they did."""
+    """Fill archives with both emitters, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--iterations", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args(arguments)
-    keras.utils.set_random_seed(given.seed)
+    options = parser.parse_args(arguments)
+    keras.utils.set_random_seed(options.seed)
     model = network()
-    start = tfsm.functional.initial(model, BATCH, given.seed).astype(np.float64)
+    start = tfsm.functional.initial(model, BATCH, options.seed).astype(np.float64)
 
     def noise(archive: GridArchive, sigma: float) -> EmitterBase:
-        return GaussianEmitter(archive, sigma=sigma, initial_solutions=start, batch_size=BATCH, seed=given.seed)
+        return GaussianEmitter(archive, sigma=sigma, initial_solutions=start, batch_size=BATCH, seed=options.seed)
 
     def safe(archive: GridArchive, intensity: float) -> EmitterBase:
-        return SafeEmitter(archive, model, intensity, start, given.seed)
+        return SafeEmitter(archive, model, intensity, start, options.seed)
 
     for name, emitter in (("GaussianEmitter", noise), ("SafeEmitter", safe)):
-        found = {
-            i: evolve(model, lambda archive, i=i, e=emitter: e(archive, i), given.iterations, given.seed)  # type: ignore[misc]
+        results = {
+            i: evolve(model, lambda archive, i=i, e=emitter: e(archive, i), options.iterations, options.seed)  # type: ignore[misc]
             for i in (0.01, 0.03, 0.1)
         }
-        best = max(found, key=lambda i: found[i].qd_score)
-        print(f"{name}, intensity {best:g}: coverage {found[best].coverage:.1%}, QD score {found[best].qd_score:.1f}")
+        best = max(results, key=lambda i: results[i].qd_score)
+        print(
+            f"{name}, intensity {best:g}: coverage {results[best].coverage:.1%}, QD score {results[best].qd_score:.1f}"
+        )
 
 
 if __name__ == "__main__":

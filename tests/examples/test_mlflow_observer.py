@@ -30,7 +30,7 @@ class Metric(NamedTuple):
 
 
 class Server:
-    """Keeps what it is told, in place of a tracking server; an unknown run or name is an error as it is there."""
+    """Stands in for a tracking server and keeps what is logged; an unknown run or name is an error, as there."""
 
     def __init__(self) -> None:
         self.experiments: list[str] = []

@@ -1,4 +1,4 @@
-"""The story of a trained network that survives safe mutations, as the README's picture tells it."""
+"""A trained network survives safe mutations, as shown in the README's figure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from examples import pretrained_network as example
 
 @pytest.fixture(scope="module")
 def mutants() -> example.Mutants:
-    return example.Mutants(example.trained(epochs=30), example.INTENSITY)
+    return example.Mutants(example.train(epochs=30), example.INTENSITY)
 
 
 def test_a_trained_network_keeps_its_accuracy_where_noise_of_the_same_size_takes_most_of_it(
@@ -22,7 +22,7 @@ def test_a_trained_network_keeps_its_accuracy_where_noise_of_the_same_size_takes
 
     parent = tfsm.flatten(mutants.model)
     assert mutants.accuracy(parent[None])[0] > 0.95
-    safe, plain = mutants.retained()
+    safe, plain = mutants.retained_accuracy()
     assert safe >= 0.95
     assert plain < 0.5  # chance is a third
     lengths = [np.sqrt(((own - parent) ** 2).sum(axis=1).mean()) for own in (mutants.safe, mutants.plain)]

@@ -25,12 +25,12 @@ def test_it_runs_and_a_seed_decides_all(library: str, capsys: pytest.CaptureFixt
     pytest.importorskip(library, reason=f"the example needs {library}: pip install {library}")
     arguments, line = LIBRARIES[library]
     main = runpy.run_path(str(FOLDER / f"{FILES[library]}_safe_mutation.py"))["main"]
-    told = []
+    outputs = []
     for seed in ("1", "1", "2"):
         main([*arguments, "--seed", seed])
-        told.append(capsys.readouterr().out)
-    assert told[0] == told[1] != told[2]
-    plain, safe = told[0].splitlines()
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1] != outputs[2]
+    plain, safe = outputs[0].splitlines()
     assert re.fullmatch(line, plain)
     assert re.fullmatch(line, safe)
 
