@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 import signal
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import typer
 
+from tfsm.utils.jsonable import to_json
 from tfsm.utils.tf_startup import import_tensorflow
 
 if TYPE_CHECKING:
@@ -45,19 +44,7 @@ def print_message(message: str) -> None:
 
 def print_json(value: object) -> None:
     """Print a value as JSON; dataclasses become objects, and numbers that JSON lacks become null."""
-    print(json.dumps(_to_json(value), indent=2))
-
-
-def _to_json(value: object) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _to_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_to_json(item) for item in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _to_json(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
+    print(json.dumps(to_json(value), indent=2))
 
 
 @dataclass(frozen=True)

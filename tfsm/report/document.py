@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
-
-import numpy as np
 
 from tfsm.analysis.results import Method
 from tfsm.errors import TfsmError
 from tfsm.report.findings import Findings
 from tfsm.report.tables import collect_warnings, count_requested_runs
 from tfsm.utils.atomic import atomic_write
+from tfsm.utils.jsonable import to_json
 
 PAGE_SUFFIXES: Final = (".html", ".htm")
 
@@ -33,7 +31,7 @@ def _convert_study(findings: Findings) -> dict[str, Any]:
         "band": findings.band,
         "warnings": collect_warnings(study),
         "methods": [_convert_method(method, findings) for method in study.methods],
-        "comparisons": _to_json(findings.comparisons),
+        "comparisons": to_json(findings.comparisons),
     }
 
 
@@ -47,30 +45,18 @@ def _convert_method(method: Method, findings: Findings) -> dict[str, Any]:
         "scale": method.record.get("scale"),
         "budget": method.budget,
         "runs_asked": count_requested_runs(method),
-        "runs": _to_json(method.outcomes),
-        "summary": _to_json(summary),
-        "solved_curve": _to_json(findings.solved[name]),
-        "fitness_curve": _to_json(findings.fitness.get(name)),
+        "runs": to_json(method.outcomes),
+        "summary": to_json(summary),
+        "solved_curve": to_json(findings.solved[name]),
+        "fitness_curve": to_json(findings.fitness.get(name)),
         "diagnostics": {
-            diagnostic.key: _to_json(diagnostic.series[name])
+            diagnostic.key: to_json(diagnostic.series[name])
             for diagnostic in findings.diagnostics
             if name in diagnostic.series
         },
-        "sensitivity": _to_json(findings.sensitivity.get(name)),
-        "settings": _to_json(method.settings),
+        "sensitivity": to_json(findings.sensitivity.get(name)),
+        "settings": to_json(method.settings),
     }
-
-
-def _to_json(value: object) -> Any:
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _to_json(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _to_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_to_json(item) for item in value]
-    return value
 
 
 def check_page_path(file: Path) -> None:
