@@ -166,7 +166,7 @@ def _prepare_worker(domain: Any, mutation: str, flags: dict[str, Any]) -> tuple[
     sets = ["size=3", "intensity=0.01"] if mutation == "control" else []
     resolved = resolve(plugins, domain=domain, mutation=mutation, overrides=flags, sets=sets)
     prepared = prepare(plugins, without_reuse(resolved.settings))
-    return prepared, ChildWorker(prepared.breeder())
+    return prepared, ChildWorker(prepared.variation())
 
 
 def _measure_with_one_thread(part: str, *flags: str) -> Any:

@@ -21,6 +21,7 @@ from tfsm.evolution.compile_plan import TracedFunction, make_plan
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluation import Evaluator
 from tfsm.evolution.initialization import Initializer
+from tfsm.evolution.variation import Variation
 from tfsm.kernels import random as noise
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
@@ -76,25 +77,14 @@ def cases() -> list[Any]:
     return found
 
 
-TEMPLATES: dict[Any, Any] = {}
-FIND_OUT = Evaluator.template
-
-
-def template(self: Evaluator, genomes: Any, seed: Any) -> Any:
-    """Return an evaluation of that many genomes."""
-    key = self._domain, tuple(genomes.shape)
-    if key not in TEMPLATES:
-        TEMPLATES[key] = FIND_OUT(self, genomes, seed), self._template
-    found, self._template = TEMPLATES[key]
-    return found
+EVALUATORS: dict[Any, Evaluator] = {}
+"""One per domain: what an evaluation returns does not depend on the operator or the scheme, and is traced once."""
 
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run without compiling, and with numbers that are random enough."""
     monkeypatch.setattr(noise, "_ROUNDS", 4)
-    # What an evaluation is like does not depend on the operator or the scheme: it is found out once for each domain.
-    monkeypatch.setattr(Evaluator, "template", template)
     monkeypatch.setattr(TracedFunction, "__call__", lambda self, *tensors: self._function.python_function(*tensors))
     tf.config.run_functions_eagerly(True)
     yield
@@ -129,22 +119,22 @@ def reason(domain: str, mutation: str, selection: str) -> str | None:
 def test_it_works_or_says_why_not(domain: str, mutation: str, selection: str, mazes: dict[str, Any]) -> None:
     maze = next((options for start, options in mazes.items() if domain.startswith(start)), {})
     where = part("domain", domain, **maze)
-    # What the network is like does not matter here: a shallow one instead of those of the hard mazes.
-    network = Network(deep_network(1, 2)) if "hold" in maze else make_network(where)
+    if where not in EVALUATORS:
+        # The network does not matter here: a shallow one instead of those of the hard mazes.
+        network = Network(deep_network(1, 2)) if "hold" in maze else make_network(where)
+        EVALUATORS[where] = Evaluator(where, network, jit=True)
     population = 1 if selection == "hill-climber" else 4
 
     def run() -> Any:
-        engine = Engine(
-            network,
-            where,
+        variation = Variation(
+            EVALUATORS[where],
             part("mutation", mutation),
-            part("selection", selection),
             intensity=0.01,
-            population=population,
-            initial=Initializer("xavier-normal", None),
+            initializer=Initializer("xavier-normal", None),
             seed=0,
-            plan=make_plan(network, runs=1, population=population),
+            plan=make_plan(EVALUATORS[where].network, runs=1, population=population),
         )
+        engine = Engine(variation, part("selection", selection), population=population)
         return evolve(engine, runs=1, evaluations=6, log_every=6)
 
     why = reason(domain, mutation, selection)

@@ -186,10 +186,10 @@ def test_an_archive_fills_and_says_how_far() -> None:
     there = np.isfinite(fitness)
     assert coverage[-1] == pytest.approx(there.mean())
     assert there.sum() > 5
-    # Everybody lies in the cell whose place it has.
-    middles = engine.state.memory["middles"].numpy()[0]
+    # Each individual lies in the cell of its slot.
+    middles = engine.state.selection_state["middles"].numpy()[0]
     nearest = (((np.clip(behavior[there], -4, 4)[:, None] - middles) ** 2).sum(axis=-1)).argmin(axis=-1)
     np.testing.assert_array_equal(nearest, np.flatnonzero(there))
-    # And is as good as its genome says.
+    # And its fitness is that of its genome.
     expected = -((engine.state.genomes.numpy()[0][there] - [1.0, 2.0, 3.0]) ** 2).sum(axis=-1)
     np.testing.assert_allclose(fitness[there], expected, rtol=1e-4)
