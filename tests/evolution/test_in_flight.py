@@ -12,7 +12,7 @@ from tfsm.evolution.in_flight import InFlightTracker
 MOVES = st.lists(st.tuples(st.sampled_from(["out", "in", "in", "end", "save"]), st.integers(0, 99)), max_size=120)
 
 
-class Books:
+class History:
     """Everything that ever happened, looked through from the beginning at every question."""
 
     def __init__(self, runs: int, initial: int, budget: int) -> None:
@@ -43,34 +43,36 @@ class Books:
 
 
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 8), MOVES)
-def test_the_books_agree(runs: int, initial: int, more: int, moves: list[tuple[str, int]]) -> None:
+def test_the_tracker_agrees_with_a_plain_history(
+    runs: int, initial: int, more: int, moves: list[tuple[str, int]]
+) -> None:
     budget = initial + more
-    tracker, books = (
+    tracker, history = (
         InFlightTracker(range(runs), initial_population=initial, budget=budget),
-        Books(runs, initial, budget),
+        History(runs, initial, budget),
     )
     stale: dict[int, list[int]] = {run: [] for run in range(runs)}
     for move, which in moves:
-        in_flight = [(run, number) for run in range(runs) for number in books.in_flight(run)]
+        in_flight = [(run, number) for run in range(runs) for number in history.in_flight(run)]
         if move == "out":
-            allowed = {run: books.allowed(run) for run in range(runs) if books.allowed(run)}
+            allowed = {run: history.allowed(run) for run in range(runs) if history.allowed(run)}
             expected = min(
-                allowed, key=lambda run: (len(books.in_flight(run)), len(books.evaluated(run)), run), default=None
+                allowed, key=lambda run: (len(history.in_flight(run)), len(history.evaluated(run)), run), default=None
             )
             found = tracker.next()
             assert found == (None if expected is None else (expected, min(allowed[expected])))
             if found is not None:
                 tracker.dispatch(*found)
-                books.past.append(("out", *found))
+                history.past.append(("out", *found))
         elif move == "in" and in_flight:
             run, number = in_flight[which % len(in_flight)]
             if number >= initial:
-                stale[run].append(books.staleness(run, number))
-            books.past.append(("in", run, number))
-            assert tracker.tell(run, number) == len(books.evaluated(run))
+                stale[run].append(history.staleness(run, number))
+            history.past.append(("in", run, number))
+            assert tracker.tell(run, number) == len(history.evaluated(run))
         elif move == "end" and which < runs:
             tracker.end(which)
-            books.ended.add(which)
+            history.ended.add(which)
         elif move == "save":
             kept = {run: (tracker.runs[run].evaluated, tracker.snapshot(run)) for run in tracker.active_runs}
             tracker = InFlightTracker(range(runs), initial_population=initial, budget=budget)
@@ -79,13 +81,13 @@ def test_the_books_agree(runs: int, initial: int, more: int, moves: list[tuple[s
                     tracker.restore(run, *kept[run])
                 else:
                     tracker.end(run)
-            books.past.append(("lost", -1, -1))
+            history.past.append(("lost", -1, -1))
         for run in range(runs):
             assert all(
-                tracker.is_in_flight(run, number) == (number in books.in_flight(run)) for number in range(budget)
+                tracker.is_in_flight(run, number) == (number in history.in_flight(run)) for number in range(budget)
             )
-            assert len(set(books.evaluated(run))) == len(books.evaluated(run)) <= budget
-    for run in set(range(runs)) - books.ended:
+            assert len(set(history.evaluated(run))) == len(history.evaluated(run)) <= budget
+    for run in set(range(runs)) - history.ended:
         own = stale[run]
         metrics = tracker.end_interval(run)
         assert metrics["staleness"] == (sum(own) / len(own) if own else None)
@@ -97,7 +99,7 @@ def test_the_books_agree(runs: int, initial: int, more: int, moves: list[tuple[s
     ("run", "number", "why"),
     [(7, 0, "no such run"), (1, 0, "it has ended"), (0, 5, "next number of this run is 2"), (0, 2, "only 1 of this")],
 )
-def test_what_cannot_be_is_said(run: int, number: int, why: str) -> None:
+def test_an_impossible_dispatch_is_refused(run: int, number: int, why: str) -> None:
     tracker = InFlightTracker(range(2), initial_population=2, budget=9)
     tracker.dispatch(0, 0)
     tracker.dispatch(0, 1)
@@ -108,7 +110,7 @@ def test_what_cannot_be_is_said(run: int, number: int, why: str) -> None:
 
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 4))
-def test_a_lesser_budget_is_spent_too(moves: list[int], more: int) -> None:
+def test_a_lower_budget_can_be_used_up(moves: list[int], more: int) -> None:
     tracker = InFlightTracker(range(1), initial_population=2, budget=20)
     for move in moves:
         run_tracker, chosen = tracker.runs[0], tracker.next()
