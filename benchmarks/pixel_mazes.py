@@ -51,7 +51,7 @@ def make_drawing_call(maze: Any) -> Callable[[], object]:
     """Return an episode of agents that walk at random, in which every frame is drawn."""
     import tensorflow as tf
 
-    from tfsm_domains.pixel_maze.raycast import begin, move, view
+    from tfsm_domains.pixel_maze.raycast import move, start_poses, view
 
     actions = tf.random.stateless_uniform([FRAMES, AGENTS], [1, 2], 0, 5, tf.int32)
 
@@ -60,7 +60,7 @@ def make_drawing_call(maze: Any) -> Callable[[], object]:
             image = view(maze.walls, None, pose.position, pose.heading)
             return t + 1, move(maze.walls, pose, actions[t]), total + image
 
-        start = tf.constant(0), begin(maze.layout, AGENTS), tf.zeros([AGENTS, 64, 64])
+        start = tf.constant(0), start_poses(maze.layout, AGENTS), tf.zeros([AGENTS, 64, 64])
         return tf.while_loop(lambda t, *_: t < FRAMES, frame, start)[2]
 
     compiled = tf.function(episode, jit_compile=True, autograph=False)

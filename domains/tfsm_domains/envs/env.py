@@ -202,9 +202,9 @@ def _compiled(simulator: MazeSimulator, lanes: int) -> Callable[..., Any]:
         return time + 1, *simulator.observe(after), *after
 
     # A concrete function with flat arguments: looking up the signature and packing take longer than the simulation.
-    given = (tf.fill([lanes], -1), simulator.idle(lanes), *simulator.begin(lanes))
+    example = (tf.fill([lanes], -1), simulator.idle(lanes), *simulator.begin(lanes))
     return tf.function(decide, jit_compile=True, autograph=False).get_concrete_function(
-        *(tf.TensorSpec(x.shape, x.dtype) for x in given)
+        *(tf.TensorSpec(x.shape, x.dtype) for x in example)
     )
 
 
@@ -401,12 +401,12 @@ class MazeVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, Any, np.ndarray]):
         before, fresh, count = self._agents, self._over, self.num_envs
         if before is None:
             raise gymnasium.error.ResetNeeded("call reset() first: no episode is running")
-        given = self._simulator.check_actions(actions, count)
+        checked = self._simulator.check_actions(actions, count)
         if fresh.any():
             time = before.time.numpy()
             time[:count][fresh] = -1
             before = before._replace(time=tf.constant(time))
-        now = self._agents = self._simulator.advance(before, given)
+        now = self._agents = self._simulator.advance(before, checked)
         rewards = np.where(fresh, 0.0, now.score[:count].astype(float) - before.score[:count])
         terminated = now.solved[:count] & ~fresh
         truncated = now.time.numpy()[:count] >= self._limit

@@ -25,10 +25,10 @@ from tfsm_domains.hard_maze.robot import (
     SENSORS,
     Robot,
     at_goal,
-    begin,
     count_decisions,
     hold_action,
     sense,
+    start_robots,
 )
 
 NAME = "tfsm/HardMaze-v0"
@@ -66,7 +66,7 @@ class HardMazeSimulator(MazeSimulator):
     @property
     def threshold(self) -> float:
         """The path length from the start to where the goal is in reach, rounded down."""
-        way = self.path_length.at(begin(self.maze, 1).position)
+        way = self.path_length.at(start_robots(self.maze, 1).position)
         # From some directions the rest of the path is measured up to 0.8 % longer than the straight line.
         return float(math.floor(float(way[0]) - 1.01 * self.maze.reach))
 
@@ -90,14 +90,14 @@ class HardMazeSimulator(MazeSimulator):
 
     def check_actions(self, actions: Any, count: int) -> np.ndarray:
         """Validate outputs. Values beyond the space act like those at its edge, because speeds are limited."""
-        given = np.asarray(actions, np.float32)
-        if given.shape != (count, 2) or not np.isfinite(given).all():
+        checked = np.asarray(actions, np.float32)
+        if checked.shape != (count, 2) or not np.isfinite(checked).all():
             raise TfsmError(f"{NAME}: an action is two numbers from 0 to 1, got {actions!r}")
-        return given
+        return checked
 
     def begin(self, lanes: int) -> HardMazeState:
         """Return robots at the start."""
-        return HardMazeState(tf.repeat(_pack(begin(self.maze, lanes))[:, None], self.hold, axis=1))
+        return HardMazeState(tf.repeat(_pack(start_robots(self.maze, lanes))[:, None], self.hold, axis=1))
 
     def step(self, state: HardMazeState, time: Tensor, actions: Tensor) -> HardMazeState:
         """Apply outputs for `hold` steps, or until the goal is reached."""

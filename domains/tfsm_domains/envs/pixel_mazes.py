@@ -19,7 +19,7 @@ from tfsm_domains.pixel_maze import FirstPersonOptions, Scoring, TopdownOptions
 from tfsm_domains.pixel_maze.drawing import PixelFilm
 from tfsm_domains.pixel_maze.first_person import RATE as FIRST_PERSON_RATE
 from tfsm_domains.pixel_maze.first_person import FirstPersonMaze, PathProgress
-from tfsm_domains.pixel_maze.layout import Layout
+from tfsm_domains.pixel_maze.layout import MazeLayout
 from tfsm_domains.pixel_maze.networks import SIZE
 from tfsm_domains.pixel_maze.raycast import draw
 from tfsm_domains.pixel_maze.topdown import RATE as TOPDOWN_RATE
@@ -31,7 +31,7 @@ ACTIONS = 5
 class PixelMazeSimulator(MazeSimulator):
     """A pixel maze: observations are images, and each square of the path is worth one point."""
 
-    layout: Layout
+    layout: MazeLayout
 
     @property
     def threshold(self) -> float:
@@ -52,10 +52,10 @@ class PixelMazeSimulator(MazeSimulator):
 
     def check_actions(self, actions: Any, count: int) -> np.ndarray:
         """Validate actions."""
-        given = np.asarray(actions)
-        if given.shape != (count,) or given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= ACTIONS:
+        checked = np.asarray(actions)
+        if checked.shape != (count,) or checked.dtype.kind not in "iu" or checked.min() < 0 or checked.max() >= ACTIONS:
             raise TfsmError(f"an action is an integer from 0 to {ACTIONS - 1}, got {actions!r}")
-        return given.astype(np.int32)
+        return checked.astype(np.int32)
 
     def info(self, agents: AgentBatch) -> dict[str, np.ndarray]:
         """Return the agents' positions and the number of squares that count as touched."""
@@ -67,10 +67,10 @@ class PixelMazeSimulator(MazeSimulator):
         return PixelFilm(self.layout, trail, seen[..., 0], self.rate)
 
 
-def check_options(name: str, options: type, given: Mapping[str, Any]) -> dict[str, Any]:
+def check_options(name: str, options: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Validate the options of a maze and return them."""
-    maze = given["maze"]
-    plain = {**given, "maze": None if maze is None else os.fspath(maze)}
+    maze = values["maze"]
+    plain = {**values, "maze": None if maze is None else os.fspath(maze)}
     validate(options, plain, where=name)
     return plain
 
@@ -83,7 +83,7 @@ class TopdownSimulator(PixelMazeSimulator):
     """The maze. Its layout takes part in comparisons, because a maze file may change."""
 
     maze: TopdownMaze
-    layout: Layout
+    layout: MazeLayout
     hold: int = 1
 
     @property
@@ -111,13 +111,13 @@ class TopdownSimulator(PixelMazeSimulator):
 
     def observe(self, state: TopdownAgents) -> StepOutput:
         """Return the views and the scores."""
-        seen = tf.gather(self.maze.gray_views(), tf.gather(self.maze.grid.view, state.here))[..., None]
+        seen = tf.gather(self.maze.gray_views(), tf.gather(self.maze.grid.view, state.square))[..., None]
         score = self.maze.score(state)
         return StepOutput(seen, score, tf.equal(score, float(len(self.layout.path))))
 
     def poses(self, agents: AgentBatch) -> np.ndarray:
         """Return x and y."""
-        return self.maze.grid.centers[agents.state.here.numpy()][:, None]
+        return self.maze.grid.centers[agents.state.square.numpy()][:, None]
 
 
 def _build_topdown(**options: Any) -> TopdownSimulator:
@@ -187,7 +187,7 @@ class FirstPersonSimulator(PixelMazeSimulator):
     """The maze. Its layout takes part in comparisons, because a maze file may change."""
 
     maze: FirstPersonMaze
-    layout: Layout
+    layout: MazeLayout
     hold: int
 
     @property
@@ -218,8 +218,8 @@ class FirstPersonSimulator(PixelMazeSimulator):
 
     def observe(self, state: FirstPersonState) -> StepOutput:
         """Return the rendered views and the scores."""
-        here = state.track[:, -1]
-        seen = draw(self.maze.walls, None, here[:, :2], here[:, 2])[..., None]
+        pose = state.track[:, -1]
+        seen = draw(self.maze.walls, None, pose[:, :2], pose[:, 2])[..., None]
         score = self.maze.score(PathProgress(state.touched, state.progress))
         return StepOutput(seen, score, tf.equal(score, float(len(self.layout.path))))
 

@@ -83,7 +83,7 @@ def make_env(config: EnvConfig, *, warn: bool = True, render: bool = False) -> A
         try:
             env = gym.make(config.spec or config.name, **{"disable_env_checker": True, **options})
         except Exception as error:
-            raise TfsmError(f"the environment {config.name!r} cannot be made: {describe_error(error)}") from error
+            raise TfsmError(f"the environment {config.name!r} cannot be made: {describe_env_error(error)}") from error
     for text in dict.fromkeys(_strip_colors(str(warning.message)) for warning in caught) if warn else ():
         if "version" in text:
             warnings.warn(text, stacklevel=2)
@@ -96,7 +96,7 @@ def registered_spec(env: Any) -> Any:
     return gymnasium().registry.get(env.spec.id) if env.spec is not None else None
 
 
-def describe_error(error: BaseException) -> str:
+def describe_env_error(error: BaseException) -> str:
     """Return an error's message on one line, with its type unless it is one of Gymnasium's own."""
     message = " ".join(str(error).split())
     is_gymnasium = type(error).__module__.partition(".")[0] == "gymnasium"
@@ -106,7 +106,7 @@ def describe_error(error: BaseException) -> str:
 def describe_pickle_error(name: str, error: BaseException) -> str:
     """Return the message for an environment that cannot be pickled or unpickled."""
     what = f"the environment {name!r}" if name else "the environment"
-    return f"{what} cannot be sent to another process ({describe_error(error)}): use --set vector=sync"
+    return f"{what} cannot be sent to another process ({describe_env_error(error)}): use --set vector=sync"
 
 
 @contextmanager
@@ -203,7 +203,7 @@ def repeat_action(env: Any, action: Any, times: int) -> StepResult:
 
 def env_error(name: str, what: str, error: Exception) -> TfsmError:
     """Return the error for an environment that raised one."""
-    return TfsmError(f"the environment {name!r} failed in {what}(): {describe_error(error)}")
+    return TfsmError(f"the environment {name!r} failed in {what}(): {describe_env_error(error)}")
 
 
 class EnvProcess:

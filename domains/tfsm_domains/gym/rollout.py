@@ -21,7 +21,7 @@ from tfsm_domains.gym.env_pool import (
     EnvPool,
     LocalEnvPool,
     ProcessEnvPool,
-    describe_error,
+    describe_env_error,
     env_error,
     make_env,
     parse_env_options,
@@ -216,7 +216,7 @@ class FilmingEnv:
             frame = np.asarray(self._env.render())
         except Exception as error:
             hint = ": pip install 'tfsm[replay]'" if "pygame" in str(error).lower() else ""
-            raise self._film_error(f"{describe_error(error)}{hint}") from error
+            raise self._film_error(f"{describe_env_error(error)}{hint}") from error
         if frame.ndim != 3 or frame.shape[-1] != 3:
             raise self._film_error(f"it renders arrays of shape {frame.shape}, expected [height, width, 3]")
         self.film.add(frame.astype(np.uint8, copy=False))

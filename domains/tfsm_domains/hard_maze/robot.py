@@ -80,7 +80,7 @@ class Trajectory(NamedTuple):
     """`[B, steps + 1, 3]`: x, y and heading; `[B, 0, 3]` unless requested."""
 
 
-def begin(maze: Maze, count: int | Tensor) -> Robot:
+def start_robots(maze: Maze, count: int | Tensor) -> Robot:
     """Return `count` robots at the start, at rest."""
     zeros = tf.zeros([count], tf.float64)
     return Robot(tf.tile(tf.constant([maze.start], tf.float64), [count, 1]), zeros + maze.heading, zeros, zeros)
@@ -174,7 +174,7 @@ def simulate(maze: Maze, policy: RobotPolicy, count: int, hold: int, *, trail: b
         poses = poses.write(number, tf.stack([_pose(one) for one in track], axis=1)) if trail else poses
         return number + 1, track[-1], reached, finite, seen.write(number, sensors), poses
 
-    start = begin(maze, count)
+    start = start_robots(maze, count)
     first = (
         tf.constant(0),
         start,

@@ -10,7 +10,7 @@ import numpy as np
 
 from tfsm.interfaces import Evaluation, Tensor
 from tfsm_domains.pixel_maze.drawing import draw_endpoints
-from tfsm_domains.pixel_maze.layout import SHIPPED, Layout
+from tfsm_domains.pixel_maze.layout import SHIPPED, MazeLayout
 
 
 @dataclass(frozen=True, init=False)
@@ -25,7 +25,7 @@ class PixelMaze:
     performance_name: ClassVar[str] = "squares touched"
 
     options: Any
-    layout: Layout = field(repr=False, compare=False)
+    layout: MazeLayout = field(repr=False, compare=False)
 
     def _set(self, **values: Any) -> None:
         """Set the fields of a frozen dataclass in its `__init__`."""

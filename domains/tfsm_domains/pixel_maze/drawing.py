@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from tfsm.render.canvas import INK, PAPER, Canvas, Color
-from tfsm_domains.pixel_maze.layout import Layout, Square
+from tfsm_domains.pixel_maze.layout import MazeLayout, Square
 
 PATH: Final[Color] = (235, 225, 180)
 TOUCHED: Final[Color] = (160, 205, 165)
@@ -24,7 +24,7 @@ FAILS: Final[Color] = (190, 120, 150)
 class PixelFilm:
     """A film of agents in a maze. The first one is followed; of the others only the trails are drawn."""
 
-    layout: Layout
+    layout: MazeLayout
     trails: np.ndarray
     """`[B, steps + 1, 2 or 3]`: x and y in squares, and the heading in radians if agents have one."""
     pictures: np.ndarray
@@ -92,7 +92,7 @@ class PixelFilm:
         return np.concatenate([image, side], axis=1)
 
 
-def draw_layout(layout: Layout) -> Canvas:
+def draw_layout(layout: MazeLayout) -> Canvas:
     """Return a canvas in units of squares, with the maze and its hidden path."""
     canvas = Canvas((0.0, 0.0), (layout.width, layout.height))
     for row in range(layout.height):
@@ -107,7 +107,7 @@ def draw_layout(layout: Layout) -> Canvas:
     return canvas
 
 
-def draw_endpoints(layout: Layout, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
+def draw_endpoints(layout: MazeLayout, evaluations: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Draw the final positions of populations `[T, N, 2]`, jittered within their squares; later ones are darker."""
     canvas = draw_layout(layout)
     canvas.populations(evaluations, places + np.random.default_rng(0).uniform(-0.3, 0.3, places.shape), 0.05)

@@ -15,8 +15,8 @@ from tfsm_domains.pixel_maze import FirstPersonOptions
 from tfsm_domains.pixel_maze.base import PixelMaze
 from tfsm_domains.pixel_maze.drawing import PixelFilm
 from tfsm_domains.pixel_maze.layout import count_distinct_squares, read_layout
-from tfsm_domains.pixel_maze.networks import SIZE, convolutional_lstm, stacked_conv_lstm
-from tfsm_domains.pixel_maze.raycast import Pose, begin, draw, move, view, walls_of
+from tfsm_domains.pixel_maze.networks import SIZE, convolutional_lstm_network, stacked_conv_lstm_network
+from tfsm_domains.pixel_maze.raycast import Pose, draw, move, start_poses, view, walls_of
 
 DEPTH = 8
 RATE = 30.0
@@ -74,8 +74,8 @@ class FirstPersonMaze(PixelMaze):
     def network(self) -> keras.Model:
         """Return the network that the options select, by default the paper's."""
         if self.options.network == "convlstm":
-            return stacked_conv_lstm(self.decisions)
-        return convolutional_lstm(self.decisions, DEPTH, dual_bias=self.options.dual_bias)
+            return stacked_conv_lstm_network(self.decisions)
+        return convolutional_lstm_network(self.decisions, DEPTH, dual_bias=self.options.dual_bias)
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let each of genomes `[B, P]` control an agent."""
@@ -94,7 +94,7 @@ class FirstPersonMaze(PixelMaze):
 
     def begin(self, count: int) -> tuple[Tensor, PathProgress]:
         """Return the poses `[B, 3]` of `count` agents at the start, and their progress there."""
-        start = _pack(begin(self.layout, count))
+        start = _pack(start_poses(self.layout, count))
         return start, PathProgress(self._occupied(start), tf.ones([count], tf.int32))
 
     def score(self, done: PathProgress) -> Tensor:
@@ -112,14 +112,14 @@ class FirstPersonMaze(PixelMaze):
         go = tf.function(self.hold_action, jit_compile=True, autograph=False)
 
         def decide(
-            t: Tensor, here: Tensor, done: PathProgress, finite: Tensor, state: Nest, *kept: tf.TensorArray
+            t: Tensor, pose: Tensor, done: PathProgress, finite: Tensor, state: Nest, *kept: tf.TensorArray
         ) -> Any:
             past, every = kept
-            outputs, state = step(see(here), state)
+            outputs, state = step(see(pose), state)
             finite &= tf.reduce_all(tf.math.is_finite(outputs), axis=-1)
-            past = past.write(t, here)
+            past = past.write(t, pose)
             action = tf.argmax(outputs, axis=-1, output_type=tf.int32)
-            track, done = go(here, action, done, t * options.hold)
+            track, done = go(pose, action, done, t * options.hold)
             every = every.write(t, track) if trail else every
             return t + 1, track[:, -1], done, finite, state, past, every
 
@@ -133,14 +133,14 @@ class FirstPersonMaze(PixelMaze):
             tf.TensorArray(tf.float64, self.decisions, element_shape=[count, 3]),
             tf.TensorArray(tf.float64, self.decisions if trail else 0, element_shape=[count, options.hold, 3]),
         )
-        _, here, done, finite, _, past, every = tf.while_loop(
+        _, pose, done, finite, _, past, every = tf.while_loop(
             lambda t, *_: t < self.decisions, decide, first, maximum_iterations=self.decisions
         )
         track = tf.zeros([count, 0, 3], tf.float64)
         if trail:
             moves = tf.reshape(tf.transpose(every.stack(), [1, 0, 2, 3]), [count, -1, 3])
             track = tf.concat([start[:, None], moves[:, : options.frames]], axis=1)
-        return FirstPersonEpisode(tf.transpose(past.stack(), [1, 0, 2]), here[:, :2], done, finite, track)
+        return FirstPersonEpisode(tf.transpose(past.stack(), [1, 0, 2]), pose[:, :2], done, finite, track)
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
         """Film agents, with the view of the first one next to the map."""
@@ -154,12 +154,12 @@ class FirstPersonMaze(PixelMaze):
         return view(self.walls, None, poses[..., :2], poses[..., 2])[..., None]
 
     def hold_action(
-        self, here: Tensor, action: Tensor, done: PathProgress, frame: Tensor
+        self, pose: Tensor, action: Tensor, done: PathProgress, frame: Tensor
     ) -> tuple[Tensor, PathProgress]:
         """Repeat an action for `hold` frames, or until the episode ends.
 
         Args:
-            here: `[B, 3]`: x, y and heading.
+            pose: `[B, 3]`: x, y and heading.
             action: `[B]`
             done: the progress so far.
             frame: frames already played: a scalar for all agents, or `[B]`.
@@ -169,17 +169,17 @@ class FirstPersonMaze(PixelMaze):
         """
         before, track = tf.reshape(frame, [-1, 1]), []
         for i in range(self.options.hold):
-            moved = _pack(move(self.walls, Pose(here[:, :2], here[:, 2]), action))
-            here = tf.where(before + i < self.options.frames, moved, here)
-            on = self._occupied(here)
+            moved = _pack(move(self.walls, Pose(pose[:, :2], pose[:, 2]), action))
+            pose = tf.where(before + i < self.options.frames, moved, pose)
+            on = self._occupied(pose)
             # At most one new square per frame: no step is longer than a third of one.
             next_one = tf.reduce_any(on & tf.gather(self.route_masks, done.progress), axis=[1, 2])
             done = PathProgress(done.touched | on, done.progress + tf.cast(next_one, tf.int32))
-            track.append(here)
+            track.append(pose)
         return tf.stack(track, axis=1), done
 
-    def _occupied(self, here: Tensor) -> Tensor:
-        column, row = tf.unstack(tf.cast(tf.floor(here[:, :2]), tf.int32), axis=-1)
+    def _occupied(self, pose: Tensor) -> Tensor:
+        column, row = tf.unstack(tf.cast(tf.floor(pose[:, :2]), tf.int32), axis=-1)
         rows, columns = self.walls.shape
         return (tf.range(rows) == row[:, None])[:, :, None] & (tf.range(columns) == column[:, None])[:, None]
 

@@ -28,7 +28,7 @@ class Square(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class MazeLayout:
     """A closed grid maze with a hidden path through it."""
 
     rows: tuple[str, ...]
@@ -77,7 +77,7 @@ def count_distinct_squares(route: Sequence[Square]) -> list[int]:
     return [len(set(route[:count])) for count in range(len(route) + 1)]
 
 
-def read_layout(file: str | None, steps: int | None = None) -> Layout:
+def read_layout(file: str | None, steps: int | None = None) -> MazeLayout:
     """Read a maze.
 
     Args:
@@ -103,7 +103,7 @@ def _unreadable(error: ValueError) -> str:
 
 
 @cache
-def _parse_layout(text: str, source: str) -> Layout:
+def _parse_layout(text: str, source: str) -> MazeLayout:
     lines = text.rstrip().splitlines()
     while lines and not lines[0].strip():
         lines = lines[1:]
@@ -128,13 +128,13 @@ def _parse_layout(text: str, source: str) -> Layout:
         if len(places[mark]) != 1:
             raise TfsmError(f"{source}: a maze must have one {name}, {mark!r}; this one has {len(places[mark])}")
     (start,), (end,) = places[START], places[END]
-    layout = Layout(rows, start, end, frozenset([start, end, *places[PATH]]), source)
+    layout = MazeLayout(rows, start, end, frozenset([start, end, *places[PATH]]), source)
     _check_closed(layout)
     _check_connected(layout)
     return layout
 
 
-def _check_closed(layout: Layout) -> None:
+def _check_closed(layout: MazeLayout) -> None:
     for square in layout.squares():
         if square.row in (0, layout.height - 1) or square.column in (0, layout.width - 1):
             raise TfsmError(
@@ -143,7 +143,7 @@ def _check_closed(layout: Layout) -> None:
             )
 
 
-def _check_connected(layout: Layout) -> None:
+def _check_connected(layout: MazeLayout) -> None:
     reached, queue = {layout.start}, deque([layout.start])
     while queue:
         for neighbour in layout.neighbours(queue.popleft()):
@@ -160,14 +160,14 @@ def _check_connected(layout: Layout) -> None:
 
 
 @cache
-def _find_route(layout: Layout) -> tuple[Square, ...]:
+def _find_route(layout: MazeLayout) -> tuple[Square, ...]:
     route = [layout.start]
     while set(route) != layout.path:
         route += _path_to_nearest(layout, route[-1], set(route))
     return tuple(route)
 
 
-def _path_to_nearest(layout: Layout, start: Square, touched: set[Square]) -> list[Square]:
+def _path_to_nearest(layout: MazeLayout, start: Square, touched: set[Square]) -> list[Square]:
     before: dict[Square, Square | None] = {start: None}
     queue = deque([start])
     while queue:

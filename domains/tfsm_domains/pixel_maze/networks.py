@@ -15,7 +15,7 @@ MAPS: Final = 12
 UNITS: Final = 20
 
 
-def convolutional_lstm(times: int, depth: int, *, dual_bias: bool) -> keras.Model:
+def convolutional_lstm_network(times: int, depth: int, *, dual_bias: bool) -> keras.Model:
     """Return the paper's network: two wide convolutions, `depth` more, global average pooling and two LSTM layers."""
     first = [_convolution(5, 2, f"wide_{i}") for i in range(2)]
     deep = [_convolution(3, 1, f"deep_{i}") for i in range(depth)]
@@ -26,7 +26,7 @@ def convolutional_lstm(times: int, depth: int, *, dual_bias: bool) -> keras.Mode
     )
 
 
-def stacked_conv_lstm(times: int) -> keras.Model:
+def stacked_conv_lstm_network(times: int) -> keras.Model:
     """Return a network whose recurrent state is spatial: two ConvLSTM2D layers on a downsampled image."""
 
     def memory(number: int) -> keras.layers.Layer:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from tfsm.interfaces import Tensor
-from tfsm_domains.pixel_maze.layout import Layout, Square
+from tfsm_domains.pixel_maze.layout import MazeLayout, Square
 
 FORWARD, LEFT, RIGHT, BACKWARD, NONE = range(5)
 """PLE's actions, in PLE's order."""
@@ -47,12 +47,12 @@ class Pose(NamedTuple):
     """`[B]`: degrees, not reduced to one turn; an episode is too short for that to cost precision"""
 
 
-def walls_of(layout: Layout) -> Walls:
+def walls_of(layout: MazeLayout) -> Walls:
     """Return the squares that are walls."""
     return np.array([[not layout.free(Square(r, c)) for c in range(layout.width)] for r in range(layout.height)])
 
 
-def begin(layout: Layout, count: int | Tensor) -> Pose:
+def start_poses(layout: MazeLayout, count: int | Tensor) -> Pose:
     """Return `count` agents at the center of the start, looking along +x."""
     center = [[layout.start.column + 0.5, layout.start.row + 0.5]]
     return Pose(tf.tile(tf.constant(center, tf.float64), [count, 1]), tf.zeros([count], tf.float64))
@@ -157,8 +157,8 @@ def _first_face(
     nearest = tf.reduce_min(tf.where(hit & ahead, distance, np.inf), axis=-2)
     if goal is None:
         return nearest, tf.zeros_like(up)
-    met = tf.round(origin[0] + nearest * ray[0]) - tf.where(up, tf.constant(0.0, tf.float64), 1.0)
-    return nearest, tf.equal(met, goal[0]) & tf.equal(tf.floor(origin[1] + nearest * ray[1]), goal[1])
+    cell_index = tf.round(origin[0] + nearest * ray[0]) - tf.where(up, tf.constant(0.0, tf.float64), 1.0)
+    return nearest, tf.equal(cell_index, goal[0]) & tf.equal(tf.floor(origin[1] + nearest * ray[1]), goal[1])
 
 
 def _gray(color: tuple[float, float, float], distance: Tensor, light: Tensor) -> Tensor:

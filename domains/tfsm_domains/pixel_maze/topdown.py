@@ -17,8 +17,8 @@ from tfsm.models.stepper import Stepper
 from tfsm_domains.pixel_maze import TopdownOptions
 from tfsm_domains.pixel_maze.base import PixelMaze
 from tfsm_domains.pixel_maze.drawing import PixelFilm
-from tfsm_domains.pixel_maze.layout import Layout, Square, count_distinct_squares, read_layout
-from tfsm_domains.pixel_maze.networks import convolutional_lstm, stacked_conv_lstm
+from tfsm_domains.pixel_maze.layout import MazeLayout, Square, count_distinct_squares, read_layout
+from tfsm_domains.pixel_maze.networks import convolutional_lstm_network, stacked_conv_lstm_network
 
 BLOCK: Final = 21
 """Side of a square, in pixels."""
@@ -59,7 +59,7 @@ class Grid:
         return np.array([(square.column + 0.5, square.row + 0.5) for square in self.squares])
 
 
-def build_grid(layout: Layout) -> Grid:
+def build_grid(layout: MazeLayout) -> Grid:
     """Number the free squares of a maze and collect its distinct views."""
     squares = tuple(layout.squares())
     number = {square: i for i, square in enumerate(squares)}
@@ -81,7 +81,7 @@ def build_grid(layout: Layout) -> Grid:
     )
 
 
-def _neighborhood(layout: Layout, square: Square) -> np.ndarray:
+def _neighborhood(layout: MazeLayout, square: Square) -> np.ndarray:
     near = range(-1, 2)
     return np.array([[layout.free(Square(square.row + r, square.column + c)) for c in near] for r in near])
 
@@ -100,7 +100,7 @@ RATE = 6.0
 class TopdownAgents(NamedTuple):
     """The state of B agents. Squares are given by number."""
 
-    here: Tensor
+    square: Tensor
     """`[B]`"""
     touched: Tensor
     """`[B, S]`, the squares visited so far."""
@@ -133,8 +133,8 @@ class TopdownMaze(PixelMaze):
     def network(self) -> keras.Model:
         """Return the network that the options select, by default the paper's."""
         if self.options.network == "convlstm":
-            return stacked_conv_lstm(self.options.steps)
-        return convolutional_lstm(self.options.steps, DEPTH, dual_bias=self.options.dual_bias)
+            return stacked_conv_lstm_network(self.options.steps)
+        return convolutional_lstm_network(self.options.steps, DEPTH, dual_bias=self.options.dual_bias)
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let each of genomes `[B, P]` control an agent."""
@@ -143,7 +143,7 @@ class TopdownMaze(PixelMaze):
         return Evaluation(
             tf.where(episode.finite, count, float("nan")),
             tf.equal(count, float(self.grid.goals)),
-            tf.gather(tf.constant(self.grid.centers, tf.float32), episode.end.here),
+            tf.gather(tf.constant(self.grid.centers, tf.float32), episode.end.square),
             episode.squares[:, :-1],
         )
 
@@ -166,9 +166,9 @@ class TopdownMaze(PixelMaze):
     def move(self, agents: TopdownAgents, action: Tensor) -> TopdownAgents:
         """Apply one action per agent, `[B]`: up, right, down, left, none."""
         due = tf.constant([*self.grid.route, -1])  # -1: the route is complete
-        here = tf.gather_nd(self.grid.after, tf.stack([agents.here, action], axis=-1))
-        progress = agents.progress + tf.cast(tf.equal(here, tf.gather(due, agents.progress)), tf.int32)
-        return TopdownAgents(here, agents.touched | tf.gather(self._on_square(), here), progress)
+        square = tf.gather_nd(self.grid.after, tf.stack([agents.square, action], axis=-1))
+        progress = agents.progress + tf.cast(tf.equal(square, tf.gather(due, agents.progress)), tf.int32)
+        return TopdownAgents(square, agents.touched | tf.gather(self._on_square(), square), progress)
 
     def score(self, agents: TopdownAgents) -> Tensor:
         """Return the number of path squares that count as touched, `[B]`."""
@@ -186,16 +186,16 @@ class TopdownMaze(PixelMaze):
         def move(
             t: Tensor, agents: TopdownAgents, finite: Tensor, state: Nest, past: tf.TensorArray
         ) -> tuple[Tensor, TopdownAgents, Tensor, Nest, tf.TensorArray]:
-            outputs, state = step(tf.gather(grid.view, agents.here), state)
+            outputs, state = step(tf.gather(grid.view, agents.square), state)
             action = tf.argmax(outputs, axis=-1, output_type=tf.int32)
-            past = past.write(t, agents.here)
+            past = past.write(t, agents.square)
             finite &= tf.reduce_all(tf.math.is_finite(outputs), axis=-1)
             return t + 1, self.move(agents, action), finite, state, past
 
         past = tf.TensorArray(tf.int32, steps + 1, element_shape=[count])
         first = (tf.constant(0), self.begin(count), tf.ones([count], tf.bool), step.start, past)
         _, end, finite, _, past = tf.while_loop(lambda t, *_: t < steps, move, first, maximum_iterations=steps)
-        return TopdownEpisode(tf.transpose(past.write(steps, end.here).stack()), end, finite)
+        return TopdownEpisode(tf.transpose(past.write(steps, end.square).stack()), end, finite)
 
     def _on_square(self) -> np.ndarray:
         return np.eye(len(self.grid.squares), dtype=bool)

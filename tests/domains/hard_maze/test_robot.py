@@ -17,7 +17,7 @@ from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network
 from tfsm_domains.hard_maze.domain import HardMaze
 from tfsm_domains.hard_maze.maze import Maze, read_maze
-from tfsm_domains.hard_maze.robot import begin, sense, simulate
+from tfsm_domains.hard_maze.robot import sense, simulate, start_robots
 
 PAPER = read_maze()
 EDGES = [[0.0, 0.0], [1.0, 1.0], [0.5, 1.0], [1.0, 0.5], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [0.52, 1.0], [0.47, 0.9]]
@@ -38,7 +38,7 @@ def reference_trail(outputs: Sequence[float], maze: Maze = PAPER) -> np.ndarray:
 
 
 def test_the_first_reading_is_the_known_one() -> None:
-    robot = begin(PAPER, 1)
+    robot = start_robots(PAPER, 1)
     known = [1, 1, 0.81556, 0.55243, 0.24071, 0.17383, 0.29353, 0, 0, 0, 1]
     np.testing.assert_allclose(sense(PAPER, robot.position, robot.heading)[0], known, atol=5e-6)
 

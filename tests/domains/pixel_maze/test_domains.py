@@ -27,7 +27,7 @@ from tfsm.runs.build import build_engine
 from tfsm.settings import resolve
 from tfsm_domains.pixel_maze.first_person import FirstPersonMaze
 from tfsm_domains.pixel_maze.layout import Square
-from tfsm_domains.pixel_maze.raycast import FORWARD, LEFT, NONE, RIGHT, TURN, begin, move
+from tfsm_domains.pixel_maze.raycast import FORWARD, LEFT, NONE, RIGHT, TURN, move, start_poses
 from tfsm_domains.pixel_maze.topdown import MOVES, TopdownMaze
 
 Maze = TopdownMaze | FirstPersonMaze
@@ -80,7 +80,7 @@ def moves_of(maze: TopdownMaze) -> list[int]:
 
 def actions_of(maze: FirstPersonMaze) -> list[int]:
     """Return what a controller does that knows the path: turn where the next square is aside, else go."""
-    pose, touched, actions = begin(maze.layout, 1), {maze.layout.start}, []
+    pose, touched, actions = start_poses(maze.layout, 1), {maze.layout.start}, []
     while not touched >= maze.layout.path:
         x, y = pose.position.numpy()[0]
         ahead = next(square for square in maze.layout.route() if square not in touched)

@@ -18,9 +18,9 @@ from tfsm_domains.pixel_maze.raycast import (
     TURN,
     Pose,
     Walls,
-    begin,
     draw,
     move,
+    start_poses,
     view,
     walls_of,
 )
@@ -162,7 +162,7 @@ def test_alone_or_among_many_the_same_is_seen(jit: bool) -> None:
 
 
 def test_walkers_start_in_the_middle_of_the_start_and_look_along_x() -> None:
-    pose = begin(LAYOUT, 3)
+    pose = start_poses(LAYOUT, 3)
     assert pose.position.numpy().tolist() == [[LAYOUT.start.column + 0.5, LAYOUT.start.row + 0.5]] * 3
     assert pose.heading.numpy().tolist() == [0] * 3
 
@@ -199,7 +199,7 @@ def test_a_wall_stops_without_sliding() -> None:
 
 def test_nobody_ever_gets_into_a_wall() -> None:
     rng = np.random.default_rng(4)
-    pose = begin(LAYOUT, 200)
+    pose = start_poses(LAYOUT, 200)
     step = tf.function(lambda pose, action: move(WALLS, pose, action), jit_compile=True)
     for _ in range(200):
         pose = step(pose, tf.constant(rng.choice(5, p=[0.6, 0.15, 0.15, 0.05, 0.05], size=200)))
@@ -211,7 +211,7 @@ def test_nobody_ever_gets_into_a_wall() -> None:
 def test_whoever_knows_the_path_touches_all_of_it_in_time() -> None:
     frames, hold = 400, 4
     step = tf.function(lambda pose, action: move(WALLS, pose, action))
-    pose, touched = begin(LAYOUT, 1), {LAYOUT.start}
+    pose, touched = start_poses(LAYOUT, 1), {LAYOUT.start}
     for number in range(frames):
         x, y = pose.position.numpy()[0]
         touched.add(Square(int(y), int(x)))
