@@ -1,4 +1,4 @@
-"""What a Markdown file consists of, as far as the tests of the documents care."""
+"""Parse Markdown files: blocks, commands, prose, anchors and links."""
 
 from __future__ import annotations
 

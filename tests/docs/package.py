@@ -1,4 +1,4 @@
-"""The packages that the documents are about: the example, and those that the tutorials make."""
+"""The packages that the documents describe: the example, and those of the tutorials."""
 
 from __future__ import annotations
 

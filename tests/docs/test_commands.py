@@ -1,4 +1,4 @@
-"""Every `tfsm` command in the documents is one that the command line takes; those that only list are run."""
+"""Every `tfsm` command in the documents is valid; commands that only list something are run."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CASES = [
 ]
 
 
-def parsed(command: Command) -> tuple[str, dict[str, Any]]:
-    """Let the real command line take a command apart, down to the innermost subcommand; nothing is run."""
+def parse(command: Command) -> tuple[str, dict[str, Any]]:
+    """Parse a command with the real command line, down to the innermost subcommand, without running it."""
     words = [word for word in command.words[1:] if word not in ("--version", "--help")]
     if not words:
         return "", {}
@@ -47,21 +47,21 @@ def is_run(command: Command) -> bool:
     return "run" in command.words[1:2]
 
 
-def is_dear(command: Command) -> bool:
-    """Say whether a command takes long, or needs a run directory or a model that is not there."""
-    dear = ("run", "compare", "sweep", "robustness", "reproduce", "report", "replay", "runs", "mutate", "sensitivity")
-    return command.words[1] in dear or command.words[1:3] == ("plugins", "check") or "--model" in command.words
+def is_expensive(command: Command) -> bool:
+    """Return whether a command takes long, or needs a run directory or a model that does not exist."""
+    slow = ("run", "compare", "sweep", "robustness", "reproduce", "report", "replay", "runs", "mutate", "sensitivity")
+    return command.words[1] in slow or command.words[1:3] == ("plugins", "check") or "--model" in command.words
 
 
 @pytest.mark.parametrize(("page", "command"), CASES)
 def test_the_command_line_takes_it(page: Path, command: Command) -> None:
-    name, params = parsed(command)
-    # What belongs to the example and the tutorials is tried out in tests/kit.
+    name, params = parse(command)
+    # The parts of the example and the tutorials are tested in tests/testing.
     if not is_run(command) or package.names() & set(command.words):
         return
     assert name == "run"
     if params["resume"] is not None:
-        assert params["domain"] is params["mutation"] is None, "these are what they were"
+        assert params["domain"] is params["mutation"] is None, "a resumed run keeps its domain and mutation"
         return
     overrides = {**{flag: params[flag] for flag in FLAGS}, "observers": params["observer"] or None}
     resolve(
@@ -74,7 +74,7 @@ def test_the_command_line_takes_it(page: Path, command: Command) -> None:
     )
 
 
-@pytest.mark.parametrize(("page", "command"), [case for case in CASES if not is_dear(case.values[1])])
+@pytest.mark.parametrize(("page", "command"), [case for case in CASES if not is_expensive(case.values[1])])
 def test_a_cheap_command_works_and_prints_what_is_shown(page: Path, command: Command, tmp_path: Path) -> None:
     site = FakeSite(tmp_path)
     package.install(tmp_path)

@@ -1,4 +1,4 @@
-"""The documents say what is there: code runs, commands exist, names are complete, links lead somewhere."""
+"""The documents are correct: code runs, commands and names exist, links resolve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example of an observer, against a double of what it uses of MLflow."""
+"""The example observer, with a test double of MLflow."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The module, as it would be imported from somebody's package."""
+    """The module, as it would be imported from a third-party package."""
     spec = importlib.util.spec_from_file_location("mlflow_observer", FILE)
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""The examples beside other libraries: they run where the library is installed."""
+"""The examples with other libraries run, if the library is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes played in an environment, and who plays them."""
+"""Helpers that play episodes in an environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Gymnasium demands of every environment, and what is told to who uses it wrongly."""
+"""The requirements of Gymnasium for every environment, and the errors for wrong use."""
 
 from __future__ import annotations
 
@@ -454,7 +454,7 @@ def test_an_episode_is_over_where_the_goal_is_first_in_reach(tmp_path: Path) -> 
     assert episode.total >= env.unwrapped.reward_threshold == 49.0
 
 
-def test_whoever_knows_the_way_earns_the_registered_threshold() -> None:
+def test_reaching_the_goal_earns_the_registered_threshold() -> None:
     env: Any = gymnasium.make("tfsm/HardMaze-v0")
     assert env.spec is not None
     script = searched(env.unwrapped._simulator)
@@ -485,7 +485,7 @@ def test_squares_are_touched_from_above_as_in_the_domain(scoring: Any) -> None:
     assert set(episode.rewards) == {0.0, 1.0}
 
 
-def test_whoever_walks_the_path_earns_the_registered_threshold() -> None:
+def test_walking_the_path_earns_the_registered_threshold() -> None:
     mazes: list[tuple[str, Any, int]] = [
         ("tfsm/TopdownMaze-v0", moves_of(TopdownMaze()), 4),
         ("tfsm/FirstPersonMaze-v0", actions_of(FirstPersonMaze()), NONE),

@@ -1,4 +1,4 @@
-"""A made-up environment of any spaces; no TensorFlow is imported here, as processes of their own import it."""
+"""A configurable environment with any spaces. It imports no TensorFlow, because worker processes import it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Made(gymnasium.Env[Any, Any]):
     Args:
         seen: the space of observations.
         acts: the space of actions.
-        ends: terminates after so many steps; never if None.
+        ends: terminates after this many steps; never if None.
         shows: makes an observation in place of a sample.
         pays: the reward of an action.
         draws: makes a picture.

@@ -1,4 +1,4 @@
-"""What tests do with the made-up environment."""
+"""Helpers for tests with the configurable environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs: in lock step, on the command line, with networks of one's own, and to a solution."""
+"""Complete runs: in lock step, on the command line, with custom networks, and to a solution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong with an environment is said in one line."""
+"""Making environments, one-line error messages, and environments in processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes: how they aggregate, which seeds they have, how they end, and what is solved."""
+"""Episodes: aggregation, seeds, termination, confirmation and recorded experience."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_reward_that_is_no_number_breaks_too() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"recurrent": "gru"}], ids=["no memory", "memory"])
-def test_nobody_fares_otherwise_alone_than_among_others(options: dict[str, Any]) -> None:
+def test_results_do_not_depend_on_the_batch(options: dict[str, Any]) -> None:
     with made(acts=spaces.Box(-1.0, 1.0, (2,)), pays=total, ends=7):
         domain = gym(episodes=3, remembered=4, **options)
         network = Network(domain.network())

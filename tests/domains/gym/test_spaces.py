@@ -1,4 +1,4 @@
-"""Actions are what the closed form of each space says, and always in the space."""
+"""Conversion of observations and actions, against the closed form of each space."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_a_step_changes_the_way_by_no_more_than_the_step() -> None:
     assert change.max() < 3.0 * 1.5
 
 
-def test_the_field_is_kept_for_the_same_maze_and_made_anew_for_another() -> None:
+def test_path_lengths_are_cached_per_maze() -> None:
     assert compute_path_lengths(room()) is compute_path_lengths(room())
     assert compute_path_lengths(room(goal=(70.0, 50.0))) is not compute_path_lengths(room())
 

@@ -92,9 +92,9 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, name: str) -> None:
         read_maze(str(tmp_path / name))
 
 
-def test_a_home_that_nobody_has() -> None:
-    with pytest.raises(TfsmError, match="cannot read the maze '~nobody-of-this-name/my"):
-        read_maze("~nobody-of-this-name/my.toml")
+def test_a_home_directory_that_does_not_exist() -> None:
+    with pytest.raises(TfsmError, match="cannot read the maze '~no-such-user/my"):
+        read_maze("~no-such-user/my.toml")
 
 
 def test_a_file_that_is_no_text(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A network that does what a script says, to let domains be walked through by hand."""
+"""A scripted network, to step through domains by hand."""
 
 from __future__ import annotations
 

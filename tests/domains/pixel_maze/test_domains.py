@@ -1,4 +1,4 @@
-"""Both mazes as domains: networks, episodes, and what is said of them."""
+"""Both mazes as domains: networks, episodes, films and evolution."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def actions_of(maze: FirstPersonMaze) -> list[int]:
     return actions
 
 
-def test_whoever_walks_the_path_solves_the_topdown_maze_and_nobody_else() -> None:
+def test_only_walking_the_path_solves_the_topdown_maze() -> None:
     maze = TopdownMaze()
     path = moves_of(maze)
     network: Any = Scripted(path, path[:-1], [], [1] * 40, steps=40, idle=4)
@@ -106,7 +106,7 @@ def test_whoever_walks_the_path_solves_the_topdown_maze_and_nobody_else() -> Non
     assert found.experience.shape == (4, 40)
 
 
-def test_whoever_walks_the_path_solves_the_first_person_maze_and_nobody_else() -> None:
+def test_only_walking_the_path_solves_the_first_person_maze() -> None:
     maze = FirstPersonMaze()
     path = actions_of(maze)
     assert len(path) * maze.options.hold <= maze.options.frames
@@ -202,17 +202,17 @@ def test_a_maze_of_ones_own_is_walked(tmp_path: Path) -> None:
 
 
 def evolved(runs: range) -> tuple[bytes, list[dict[str, object]]]:
-    """Evolve runs, and return the champion of the last one and what was told of it."""
-    plugins, told = load_plugins(), Recorder()
+    """Evolve runs, and return the champion of the last one and its metrics."""
+    plugins, recorder = load_plugins(), Recorder()
     overrides = {"runs": len(runs), "population": 6, "evaluations": 24}
     sets = ["maze=short", "log_every=12"]
     resolved = resolve(plugins, domain="topdown-maze", mutation="sm-g-sum", overrides=overrides, sets=sets)
     engine = build_engine(plugins, resolved.settings)
     assert engine.plan.one_by_one
     assert engine.reuses_sensitivities
-    loop = LockstepLoop(engine, seed=0, runs=runs, evaluations=24, log_every=12, observers=[told])
+    loop = LockstepLoop(engine, seed=0, runs=runs, evaluations=24, log_every=12, observers=[recorder])
     champions = {result.run: result.champion.tobytes() for result in loop.run()}
-    return champions[runs[-1]], [line for line in told.metrics if line["run"] == runs[-1]]
+    return champions[runs[-1]], [line for line in recorder.metrics if line["run"] == runs[-1]]
 
 
 @pytest.mark.slow

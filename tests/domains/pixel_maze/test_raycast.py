@@ -197,7 +197,7 @@ def test_a_wall_stops_without_sliding() -> None:
     assert np.floor(past).tolist() == [4, 3]
 
 
-def test_nobody_ever_gets_into_a_wall() -> None:
+def test_no_agent_ever_enters_a_wall() -> None:
     rng = np.random.default_rng(4)
     pose = start_poses(LAYOUT, 200)
     step = tf.function(lambda pose, action: move(WALLS, pose, action), jit_compile=True)
@@ -208,7 +208,7 @@ def test_nobody_ever_gets_into_a_wall() -> None:
     assert len(set(zip(rows, columns, strict=True))) > 20
 
 
-def test_whoever_knows_the_path_touches_all_of_it_in_time() -> None:
+def test_an_agent_that_knows_the_path_touches_all_of_it_in_time() -> None:
     frames, hold = 400, 4
     step = tf.function(lambda pose, action: move(WALLS, pose, action))
     pose, touched = start_poses(LAYOUT, 1), {LAYOUT.start}

@@ -1,4 +1,4 @@
-"""What is seen from above, and that seeing alone does not solve the maze."""
+"""Views from above, and a proof that views alone do not solve the maze."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_memory_of_the_last_action_is_not_enough() -> None:
     assert most_touched(GROUND, with_last_action=True, least=all_but_one) == all_but_one
 
 
-def test_whoever_knows_the_path_walks_it_in_time() -> None:
+def test_an_agent_that_knows_the_path_walks_it_in_time() -> None:
     walk = LAYOUT.route()
     here, touched = GROUND.start, {GROUND.start}
     for a, b in itertools.pairwise(walk):

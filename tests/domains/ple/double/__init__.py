@@ -1,4 +1,4 @@
-"""A double of ple: the same interface, with games small enough to know how they go."""
+"""A test double of ple: the same interface, with games small enough to predict."""
 
 from __future__ import annotations
 
