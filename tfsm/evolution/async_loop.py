@@ -1,7 +1,7 @@
 """The asynchronous loop: `ask` for single children, `tell` their results in whatever order they arrive.
 
 A parent is chosen when a child is asked for, in the population as it is then. The slot that the child may take is
-chosen when its result is told, in the population as it is then. With one child in flight at a time this is the lock
+chosen when its result arrives, in the population as it is then. With one child in flight at a time this is the lock
 step, bit for bit.
 
 Reporting the end of an interval and of a run starts a new interval. A run that later gets more evaluations continues

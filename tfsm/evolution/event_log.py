@@ -1,10 +1,10 @@
 """The log of an asynchronous run (`order.log`), and its replay.
 
     > 3 1017        run 3's individual 1017 was dispatched
-    < 3 1017        its result was told
+    < 3 1017        its result arrived
     ! 3 1017        it could not be made, and counts as broken
 
-An individual that is dispatched a second time without having been told was lost in flight the first time.
+An individual that is dispatched a second time without a result was lost in flight the first time.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Parents(NamedTuple):
 
 
 class Offspring(NamedTuple):
-    """`W` children, as the engine is told about them; their evaluation comes separately."""
+    """`W` children, as the engine's `tell` takes them; their evaluation comes separately."""
 
     genomes: Tensor
     """`[W, P]`"""

@@ -106,7 +106,7 @@ def _keep_signal_handler() -> Iterator[None]:
 
 
 NOTICE_SECONDS: Final = 10.0
-"""Time after which the user is told about workers that have not started."""
+"""Time after which the user is notified of workers that have not started."""
 _POLL_SECONDS: Final = 1.0
 
 
