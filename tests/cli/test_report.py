@@ -64,7 +64,7 @@ def test_tables_are_printed_line_by_line(report: Command, runs: Path) -> None:
     assert "control 2 of 4 50% (15% to 85%) 950 (interval unknown) 1.15 (1 to 1.3)" in lines
     assert "sm-r 4 of 4 100% (51% to 100%) 250 (interval unknown) 1.15 (1 to 1.3)" in lines
     assert "faster, unsolved runs last? Mann-Whitney U 0.0286 0.0286 significant" in lines
-    assert any(line.startswith("more solved within 500? Barnard's exact") for line in lines)
+    assert any(line.startswith("more runs solved within 500? Barnard's exact") for line in lines)
     assert not [file for file in runs.iterdir() if file.name != "runs"]
 
 
