@@ -266,4 +266,4 @@ def test_what_sensitivity_cannot_do_is_said(here: Path) -> None:
     assert (
         "measures no sensitivity" in run("sensitivity", "m.keras", "--experience", "x.npy", "--mutation", "sm-r").stderr
     )
-    assert "saved as .png or .svg" in run("sensitivity", "m.keras", "--experience", "x.npy", "--plot", "p.txt").stderr
+    assert "ending in .png or .svg" in run("sensitivity", "m.keras", "--experience", "x.npy", "--plot", "p.txt").stderr
