@@ -69,7 +69,7 @@ def test_an_interrupted_comparison_goes_on_to_the_same_tables(compared: Path) ->
         (["compare", *QUICK, "--runs", "4", "--out", "whole"], "runs was 3 and is now 4"),
         (["compare", *QUICK, "--at", "301"], "--at 301: expected a number from 1 to 300"),
         (["sweep", *QUICK, "--out", "whole"], "a compare of simple-medium is in there"),
-        (["sweep", *QUICK, "--grid", "0.1,much"], "--grid 0.1,much: expected numbers"),
+        (["sweep", *QUICK, "--grid", "0.1,much"], "--grid 0.1,much: expected comma-separated numbers"),
         (["sweep", *QUICK, "--grid", "0.1,0.1"], "expected different numbers >= 0"),
         (["sweep", *QUICK, "--grid", "-1"], "expected different numbers >= 0"),
         (["robustness", "nowhere"], "nowhere: no such directory"),
