@@ -21,7 +21,7 @@ from hypothesis.extra import numpy as arrays
 from tests.helpers.domains import HostTarget, Target
 from tests.helpers.engines import Recorder, make_engine
 from tfsm.errors import TfsmError
-from tfsm.evolution import checkpoint as container
+from tfsm.evolution import checkpoint as checkpoint_module
 from tfsm.evolution.checkpoint import (
     VERSION,
     Checkpoint,
@@ -153,7 +153,7 @@ def test_a_disk_that_cannot_read_is_an_error(tmp_path: Path, monkeypatch: pytest
         raise OSError(errno.EIO, "Input/output error")
 
     (tmp_path / "some").write_bytes(b"x" * 500)
-    monkeypatch.setattr(container, "_digest", fail)
+    monkeypatch.setattr(checkpoint_module, "_digest", fail)
     with pytest.raises(DamagedCheckpoint, match="some: cannot be read: Input/output error"):
         load_file(tmp_path / "some")
 
@@ -330,3 +330,19 @@ def test_an_evaluation_that_fails_leaves_the_state_as_it_was_before(mode: Any) -
         saved = [unpack_checkpoint(content)[0] for content, _ in keeper.kept]
         assert [group.evaluations_used for group in saved] == ([at - 1] if at > 1 else [])
         assert loop(engine, Recorder(), evaluations=45, saved=saved) == expected
+
+
+def test_names_and_order_of_tables_are_frozen() -> None:
+    engine = make_engine(
+        Target(near=0.0),
+        SafeMutationSum(),
+        MapElites(bounds="-4:4,-4:4,-4:4", beginners=5),
+        population=27,
+        adaptation=Adaptation("self"),
+    )
+    expected = """
+        genomes fitness behavior strength control sensitivity measured champion champion_fitness best_fitness solved
+        evaluations solved_at baseline experience.0 memory.0 memory.1 tallies.children tallies.better tallies.neutral
+        tallies.broken tallies.intensity
+    """
+    assert list(engine.state.tables()) == expected.split()
