@@ -289,9 +289,9 @@ def test_what_does_not_fit_is_refused(plain: Engine) -> None:
     with pytest.raises(TfsmError, match="checkpoint mismatch: fitness has nothing"):
         plain.state.restore_tables(tables, range(3))
     for other in (replace(fitness, shape=(3, 7)), replace(fitness, dtype=np.dtype(np.float64))):
-        with pytest.raises(TfsmError, match=r"of fitness there is .* is needed"):
+        with pytest.raises(TfsmError, match=r"checkpoint mismatch: fitness has .*, expected "):
             plain.state.restore_tables({**tables, "fitness": other}, range(3))
-    with pytest.raises(TfsmError, match="of strange there is"):
+    with pytest.raises(TfsmError, match="checkpoint mismatch: strange has .*, expected nothing"):
         plain.state.restore_tables({**tables, "fitness": fitness, "strange": fitness}, range(3))
 
 
