@@ -291,7 +291,7 @@ def test_what_does_not_fit_is_refused(plain: Engine) -> None:
     for other in (replace(fitness, shape=(3, 7)), replace(fitness, dtype=np.dtype(np.float64))):
         with pytest.raises(TfsmError, match=r"checkpoint mismatch: fitness has .*, expected "):
             plain.state.restore_tables({**tables, "fitness": other}, range(3))
-    with pytest.raises(TfsmError, match="checkpoint mismatch: strange has .*, expected nothing"):
+    with pytest.raises(TfsmError, match=r"checkpoint mismatch: strange has .*, expected nothing"):
         plain.state.restore_tables({**tables, "fitness": fitness, "strange": fitness}, range(3))
 
 
