@@ -43,7 +43,7 @@ def accepted(**values: object) -> dict[str, object]:
     return validate(Options, values, where="--set")
 
 
-def refused(**values: object) -> str:
+def validation_error(**values: object) -> str:
     with pytest.raises(TfsmError) as caught:
         accepted(**values)
     return str(caught.value)
@@ -155,19 +155,19 @@ def test_typed_values_keep_their_type_and_a_whole_number_is_a_number(name: str, 
     ],
 )
 def test_a_bad_value_is_named_with_what_was_expected(name: str, given: object, complaint: str) -> None:
-    assert refused(**{name: given}) == complaint
+    assert validation_error(**{name: given}) == complaint
 
 
 @pytest.mark.parametrize("given", [float("nan"), float("inf"), float("-inf"), "nan", "inf", "-Infinity"])
-def test_what_is_not_finite_is_refused(given: object) -> None:
-    assert refused(floor=given).endswith(": expected a finite number > 0")
+def test_what_is_not_finite_is_rejected(given: object) -> None:
+    assert validation_error(floor=given).endswith(": expected a finite number > 0")
 
 
-def test_an_unknown_option_is_refused_with_the_nearest_name() -> None:
-    assert refused(flor=1) == "--set flor: no such option, did you mean 'floor'?"
+def test_an_unknown_option_is_rejected_with_the_nearest_name() -> None:
+    assert validation_error(flor=1) == "--set flor: no such option, did you mean 'floor'?"
 
 
-def test_an_option_of_a_part_without_any_is_refused() -> None:
+def test_an_option_of_a_part_without_any_is_rejected() -> None:
     @dataclass
     class Nothing:
         pass
@@ -176,7 +176,7 @@ def test_an_option_of_a_part_without_any_is_refused() -> None:
         validate(Nothing, {"floor": 1}, where="--set")
 
 
-def test_all_problems_are_told_at_once_one_a_line_each_where_it_was_given() -> None:
+def test_all_problems_are_reported_at_once_one_per_line_with_its_source() -> None:
     with pytest.raises(TfsmError) as caught:
         validate(Options, {"size": 0, "label": "x", "flag": 3}, where=lambda name: f"tfsm.toml, [{name}]:")
     assert str(caught.value).splitlines() == [
@@ -185,7 +185,7 @@ def test_all_problems_are_told_at_once_one_a_line_each_where_it_was_given() -> N
     ]
 
 
-def test_a_type_that_cannot_be_checked_is_told_without_a_traceback() -> None:
+def test_a_type_that_cannot_be_checked_is_reported_without_a_traceback() -> None:
     with pytest.raises(TfsmError, match="an option of type 'opaque or none' cannot be set"):
         validate(Unsettable, {"thing": "x"}, where="--set")
 

@@ -213,7 +213,9 @@ def test_a_plugin_states_the_version_of_the_interface_it_was_written_for(site: F
         (True, "tfsm_hooks is True: expected the version of the plugin interface, an integer"),
     ],
 )
-def test_a_version_that_this_tfsm_does_not_have_is_told_in_one_line(site: FakeSite, stated: Any, reason: str) -> None:
+def test_a_version_that_this_tfsm_does_not_have_is_reported_in_one_line(
+    site: FakeSite, stated: Any, reason: str
+) -> None:
     points = site.install("foo-dist", {"foo": STATED.format(stated)}, version="1.2")
     plugins = load(*points, *site.install("zoo-dist", {"zoo": registering("good")}))
     assert plugins.warnings() == [f"plugin 'foo' (foo-dist 1.2) is broken: {reason}"]

@@ -50,13 +50,13 @@ def test_good_names_are_taken(registry: Registry, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "A", "-a", "a b", "ä", "a/b", "a\n", None])
-def test_bad_names_are_refused(registry: Registry, name: str) -> None:
+def test_bad_names_are_rejected(registry: Registry, name: str) -> None:
     with pytest.raises(TfsmError, match="bad mutation name"):
         registry.add(name, "m:A")
 
 
 @pytest.mark.parametrize("target", ["", "m", "m:", ":A", "m.A", "m:A:B", "m..n:A", "m n:A", "1m:A", SomeOptions])
-def test_bad_targets_are_refused(registry: Registry, target: str) -> None:
+def test_bad_targets_are_rejected(registry: Registry, target: str) -> None:
     with pytest.raises(TfsmError, match=r"'a' has a bad target .*expected 'module:attribute'"):
         registry.add("a", target)
 
@@ -95,14 +95,14 @@ def test_a_domain_is_registered_with_its_defaults() -> None:
         registry.add("c", "m:C", defaults={"observers": {"csv"}})
 
 
-def test_a_name_added_twice_by_one_plugin_is_refused(registry: Registry) -> None:
+def test_a_name_added_twice_by_one_plugin_is_rejected(registry: Registry) -> None:
     registry.add("a", "m:A")
     with pytest.raises(TfsmError, match=r"mutation 'a' is registered twice by plugin 'foo' \(foo-dist\)"):
         registry.add("a", "m:B")
     assert [entry.target for entry in registry.entries] == ["m:A"]
 
 
-def test_a_name_of_another_plugin_is_refused_and_both_are_named() -> None:
+def test_a_name_of_another_plugin_is_rejected_and_both_are_named() -> None:
     taken = {"a": entry(name="a", plugin="bar", distribution="bar-dist")}
     registry = Registry("mutation", plugin="foo", distribution="foo-dist", taken=taken)
     with pytest.raises(TfsmError, match=r"'a' of plugin 'foo' \(foo-dist\) is already .* plugin 'bar' \(bar-dist\)"):

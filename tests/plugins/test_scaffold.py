@@ -40,7 +40,7 @@ def new(kind: Kind, folder: Path, name: str = "") -> Path:
         ("a", "mutaton", "--kind mutaton: no such kind of part, did you mean 'mutation'?"),
     ],
 )
-def test_bad_names_are_refused_with_a_better_one(name: str, kind: str, message: str) -> None:
+def test_bad_names_are_rejected_with_a_better_one(name: str, kind: str, message: str) -> None:
     with pytest.raises(TfsmError, match=message.replace("?", r"\?")):
         names_for(name, kind)
 
@@ -49,7 +49,7 @@ def test_a_package_may_be_named_with_its_prefix() -> None:
     assert names_for("tfsm-my-noise", "mutation") == names_for("my-noise", "mutation")
 
 
-def test_names_that_are_taken_are_refused(tmp_path: Path) -> None:
+def test_names_that_are_taken_are_rejected(tmp_path: Path) -> None:
     plugins = load_plugins()
     with pytest.raises(TfsmError, match=r"mutation 'control' already exists, registered by plugin 'tfsm-mutations'"):
         write_package(names_for("control", "mutation"), plugins, tmp_path / "new")

@@ -9,10 +9,10 @@ import tensorflow as tf
 from tests.selections.populations import build_scheme, make_candidate, make_population, seeds
 
 
-def plain(behavior: np.ndarray, archive: np.ndarray, who: int, k: int) -> float:
+def plain(behavior: np.ndarray, archive: np.ndarray, index: int, k: int) -> float:
     """The mean distance to the nearest, by a plain loop."""
-    away = [np.linalg.norm(behavior[who] - other) for i, other in enumerate(behavior) if i != who]
-    away += [np.linalg.norm(behavior[who] - other) for other in archive]
+    away = [np.linalg.norm(behavior[index] - other) for i, other in enumerate(behavior) if i != index]
+    away += [np.linalg.norm(behavior[index] - other) for other in archive]
     return float(np.mean(sorted(away)[:k]))
 
 
@@ -23,10 +23,10 @@ def test_novelty_is_the_mean_distance_to_the_nearest() -> None:
     population = make_population(part, np.zeros((3, 7)), behavior)
     count = tf.constant([4, 2, 0])
     population = population._replace(state={"archive": tf.constant(archive, tf.float32), "count": count})
-    who = tf.constant([[0, 3, 6], [1, 2, 5], [6, 0, 1]])
-    found = part.novelty(population, who).numpy()
+    index = tf.constant([[0, 3, 6], [1, 2, 5], [6, 0, 1]])
+    found = part.novelty(population, index).numpy()
     for b, known in enumerate((4, 2, 0)):
-        expected = [plain(behavior[b], archive[b, :known], int(i), 3) for i in who[b]]
+        expected = [plain(behavior[b], archive[b, :known], int(i), 3) for i in index[b]]
         np.testing.assert_allclose(found[b], expected, rtol=1e-5)
 
 

@@ -509,7 +509,7 @@ def quoted(text: str) -> str:
 
 
 def outcome(content: bytes, sets: Sequence[str] = ()) -> ResolvedSettings | str:
-    """Return the settings, or what the user is told; anything else is raised."""
+    """Return the settings or the error message; anything else is raised."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tfsm.toml"
         path.write_bytes(content)
@@ -521,7 +521,7 @@ def outcome(content: bytes, sets: Sequence[str] = ()) -> ResolvedSettings | str:
 
 @settings(max_examples=75, deadline=None)
 @given(file=FILES, sets=SETS)
-def test_any_file_and_command_line_resolve_or_are_told_what_is_wrong(file: dict[str, object], sets: list[str]) -> None:
+def test_any_file_and_command_line_resolve_or_raise_a_readable_error(file: dict[str, object], sets: list[str]) -> None:
     toml = "".join(f"{quoted(key)} = {to_toml(value)}\n" for key, value in file.items())
     found = outcome(toml.encode(), sets)
     if isinstance(found, str):
@@ -535,6 +535,6 @@ def test_any_file_and_command_line_resolve_or_are_told_what_is_wrong(file: dict[
 
 @settings(max_examples=75, deadline=None)
 @given(content=st.binary(max_size=60))
-def test_any_bytes_resolve_or_are_told_what_is_wrong(content: bytes) -> None:
+def test_any_bytes_resolve_or_raise_a_readable_error(content: bytes) -> None:
     found = outcome(content)
     assert isinstance(found, ResolvedSettings) or found.startswith("FILE: ")

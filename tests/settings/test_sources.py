@@ -61,7 +61,7 @@ def test_an_ambiguous_key_needs_its_part(tmp_path: Path) -> None:
     assert settings.mutation_options["tolerance"] == 0.25
 
 
-def test_an_unknown_key_is_told_with_the_known_ones(tmp_path: Path) -> None:
+def test_an_unknown_key_is_reported_with_the_known_ones(tmp_path: Path) -> None:
     assert error_in(tmp_path, sets=["bist=5"]).splitlines() == [
         "--set bist=5: unknown key 'bist', did you mean 'bits'?",
         "known keys:",
@@ -91,7 +91,7 @@ def test_other_unknown_keys(tmp_path: Path, text: str, beginning: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["bits", "=5", "", " =5"])
-def test_a_malformed_assignment_is_told(tmp_path: Path, text: str) -> None:
+def test_a_malformed_assignment_is_reported(tmp_path: Path, text: str) -> None:
     assert error_in(tmp_path, sets=[text]).startswith(f"--set {text}: expected key=value")
 
 
@@ -112,7 +112,7 @@ def test_a_malformed_assignment_is_told(tmp_path: Path, text: str) -> None:
         ),
     ],
 )
-def test_a_wrong_value_is_told(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_wrong_value_is_reported(tmp_path: Path, text: str, expected: str) -> None:
     assert error_in(tmp_path, sets=[text]).startswith(expected)
 
 
@@ -136,7 +136,7 @@ def test_an_option_called_selection_makes_the_bare_key_ambiguous(tmp_path: Path)
     assert (settings.domain_options, settings.selection) == ({"selection": "y"}, "tournament")
 
 
-def test_a_setting_given_twice_is_told(tmp_path: Path) -> None:
+def test_a_setting_given_twice_is_reported(tmp_path: Path) -> None:
     twice = error_in(tmp_path, sets=["bits=5", "domain.bits=6"])
     assert twice == "--set domain.bits=6: bits was already given by --set bits=5"
     both = error_in(tmp_path, overrides={"population": 5}, sets=["population=6"])
@@ -181,7 +181,7 @@ def test_no_observer_is_an_empty_list(tmp_path: Path) -> None:
         (["other.often=yes"], "--set other.often=yes: observer 'other' is not used, add --observer other"),
     ],
 )
-def test_what_is_wrong_about_an_observers_option_is_told(tmp_path: Path, sets: list[str], beginning: str) -> None:
+def test_what_is_wrong_about_an_observers_option_is_reported(tmp_path: Path, sets: list[str], beginning: str) -> None:
     plugins = with_part("observer", "watcher", Watching)
     other = replace(plugins.observers["watcher"], name="other")
     plugins = replace(plugins, observers=Parts("observer", [*plugins.observers.values(), other]))
@@ -237,12 +237,12 @@ def test_the_built_in_file_is_accepted_as_a_users(tmp_path: Path, how: str) -> N
         path.write_bytes(built_in_path().read_bytes())
 
     assert resolve_in(tmp_path, config=path) == resolve_in(tmp_path)
-    # its population is nobody's wish
+    # its population does not count as the user's wish
     settings = resolve_in(tmp_path, config=path, overrides={"selection": "hill-climber"}).settings
     assert settings.population == 1
 
 
-def test_the_built_in_file_stands_all_the_checks_that_a_users_does() -> None:
+def test_the_built_in_file_passes_the_checks_of_a_users_file() -> None:
     check_source(replace(config_sources(config=built_in_path())[0], kind="user"), built_ins())
 
 
@@ -294,19 +294,19 @@ def test_syntax_errors_have_a_line_and_a_column(tmp_path: Path) -> None:
     assert "line 2, column 8" in message
 
 
-def test_a_number_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_number_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     message = error_in(tmp_path, f"[run]\nruns = 0x{'f' * 5000}\n")
 
     assert message == f"{tmp_path / 'tfsm.toml'}: an integer of more than 1024 bits"
 
 
-def test_a_config_that_is_missing_or_a_directory_is_told(tmp_path: Path) -> None:
+def test_a_config_that_is_missing_or_a_directory_is_reported(tmp_path: Path) -> None:
     assert error_in(tmp_path, config=Path("none.toml")) == f"{tmp_path / 'none.toml'}: no such file"
     assert error_in(tmp_path, config=tmp_path) == f"{tmp_path}: is a directory, expected a TOML file"
     assert "cannot be read: embedded null byte" in error_in(tmp_path, config=Path("a\0b"))
 
 
-def test_a_config_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_config_that_may_not_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "secret.toml"
     path.touch()
     may_read = Path.read_bytes
@@ -320,7 +320,7 @@ def test_a_config_that_may_not_be_read_is_told(tmp_path: Path, monkeypatch: pyte
     assert error_in(tmp_path, config=path) == f"{path}: cannot be read: Permission denied"
 
 
-def test_a_file_that_is_not_utf_8_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_is_reported(tmp_path: Path) -> None:
     (tmp_path / "tfsm.toml").write_bytes("[run]\n# grün\n".encode("latin-1"))
 
     assert error_in(tmp_path) == f"{tmp_path / 'tfsm.toml'}: not UTF-8 (byte 10), save it as UTF-8"
@@ -345,7 +345,7 @@ def test_absurd_files_are_turned_away(tmp_path: Path, toml: str, message: str) -
     assert f"{tmp_path / 'tfsm.toml'}: {message}" in error_in(tmp_path, toml)
 
 
-def test_a_working_directory_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_working_directory_that_is_gone_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)

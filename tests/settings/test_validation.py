@@ -84,11 +84,11 @@ IN_FILES = [
 
 
 @pytest.mark.parametrize(("toml", "message"), IN_FILES)
-def test_a_mistake_in_a_file_is_told_with_its_place(tmp_path: Path, toml: str, message: str) -> None:
+def test_a_mistake_in_a_file_is_reported_with_its_place(tmp_path: Path, toml: str, message: str) -> None:
     assert error_in(tmp_path, toml).startswith(f"{tmp_path / 'tfsm.toml'}: {message}")
 
 
-def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
     message = error_in(tmp_path, "[run]\nruns = 0\nsede = 1\n[domains.parity]\nseed = -1\nintensity = -1")
 
     assert [line.split(": ", 1)[1].split(":")[0] for line in message.splitlines()] == [
@@ -117,7 +117,7 @@ def test_tables_of_parts_that_are_not_installed_are_let_be(tmp_path: Path) -> No
     assert resolve_in(tmp_path, toml).settings.domain == "parity"
 
 
-def test_a_value_that_no_operator_would_take_is_told_even_to_one_without_the_option(tmp_path: Path) -> None:
+def test_a_value_that_no_operator_would_take_is_reported_even_for_one_without_the_option(tmp_path: Path) -> None:
     message = error_in(tmp_path, "[domains.parity.mutation]\ntolerance = 1.5", mutation="control")
 
     assert "[domains.parity.mutation] tolerance=1.5: expected a number > 0 and < 1" in message
@@ -140,7 +140,7 @@ ON_THE_COMMAND_LINE: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("overrides", "message"), ON_THE_COMMAND_LINE)
-def test_a_mistake_on_the_command_line_is_told_with_its_flag(
+def test_a_mistake_on_the_command_line_is_reported_with_its_flag(
     tmp_path: Path, overrides: dict[str, Any], message: str
 ) -> None:
     assert error_in(tmp_path, overrides=overrides).startswith(message)
@@ -150,7 +150,7 @@ def test_zero_intensity_is_allowed(tmp_path: Path) -> None:
     assert resolve_in(tmp_path, overrides={"intensity": 0}).settings.intensity == 0.0
 
 
-def test_unknown_parts_are_told_with_the_nearest(tmp_path: Path) -> None:
+def test_unknown_parts_are_reported_with_the_nearest(tmp_path: Path) -> None:
     assert error_in(tmp_path, domain="party") == "no domain named 'party', did you mean 'parity'?"
     assert error_in(tmp_path, mutation="sm-gabs") == "no mutation named 'sm-gabs', did you mean 'sm-g-abs'?"
 
@@ -182,7 +182,7 @@ def test_the_initial_population_needs_its_evaluations(tmp_path: Path) -> None:
         ("[run]\npopulation = 2", {"domain": "simple-easy"}, "{file} [run]"),
     ],
 )
-def test_a_hill_climber_with_a_population_is_told(
+def test_a_hill_climber_with_a_population_is_reported(
     tmp_path: Path, toml: str | None, arguments: dict[str, Any], source: str
 ) -> None:
     message = error_in(tmp_path, toml, **arguments)

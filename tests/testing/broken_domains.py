@@ -72,7 +72,7 @@ class Ranking(Add):
 
 @dataclass(frozen=True, kw_only=True)
 class Hiding(Add):
-    """Hides what is no number."""
+    """Hides NaN."""
 
     def evaluate(self, network: Any, genomes: Any, seed: Any) -> Evaluation:
         found = super().evaluate(network, genomes, seed)
@@ -81,7 +81,7 @@ class Hiding(Add):
 
 @dataclass(frozen=True, kw_only=True)
 class Generous(Add):
-    """Takes what is no number for a solution."""
+    """Counts NaN as a solution."""
 
     def evaluate(self, network: Any, genomes: Any, seed: Any) -> Evaluation:
         found = super().evaluate(network, genomes, seed)
@@ -90,7 +90,7 @@ class Generous(Add):
 
 @dataclass(frozen=True, kw_only=True)
 class Flat(Add):
-    """Gives everybody the same."""
+    """Gives all genomes the same fitness."""
 
     def evaluate(self, network: Any, genomes: Any, seed: Any) -> Evaluation:
         found = super().evaluate(network, genomes, seed)

@@ -16,7 +16,7 @@ from tfsm.testing.check_runs import StubMutation
 
 @dataclass(frozen=True, kw_only=True)
 class Restless(StubMutation):
-    """Changes weights without being told to."""
+    """Changes weights even with intensity 0."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
         return parent + (0.01 + intensity) * network.noise(seed)

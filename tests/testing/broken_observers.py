@@ -11,11 +11,11 @@ from tests.testing.parts import Ears
 
 
 class Deaf:
-    """Hears nothing."""
+    """Has no observer methods."""
 
 
 class Misheard(Ears):
-    """Expects something else to be told."""
+    """Has a method with the wrong signature."""
 
     def on_interval(self, run: int, genome: Any) -> None:  # type: ignore[override]
         self.ends.append(genome)
@@ -29,7 +29,7 @@ class Certain(Ears):
 
 
 class Impatient(Ears):
-    """Wants to have heard of a run before the end."""
+    """Expects a run before the end."""
 
     def on_experiment_end(self, status: str) -> None:
         self.ends[0] = status

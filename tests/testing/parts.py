@@ -1,4 +1,4 @@
-"""Parts that are right, for those of `tests/kit/broken_*.py` to differ from in one thing each."""
+"""Valid parts, from which each part of `broken_*.py` differs in one respect."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Add:
 
 @dataclass(frozen=True, kw_only=True)
 class GoodScheme(StubSelection):
-    """Anybody breeds."""
+    """Choose a random parent."""
 
 
 class Ears(Observer):
-    """Hears of ends."""
+    """Records the ends of runs."""
 
     def __init__(self) -> None:
         self.ends: list[Any] = []

@@ -1,4 +1,4 @@
-"""Every part that is registered is held to the suite that third parties are: `tfsm.testing`."""
+"""All registered parts pass the checks for third-party parts in `tfsm.testing`."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ def failures(found: list[CheckResult]) -> list[str]:
     return [f"{each.check}: {each.message} -> {each.advice}" for each in found if each.state == "failed"]
 
 
-# One test a part, so that what a domain said of a few genomes is asked for once, whichever process runs it.
+# One test per part, so that a domain evaluates its few genomes only once, in whichever process.
 @pytest.mark.parametrize("entry", EVERY)
-def test_a_part_does_what_every_part_must(entry: Entry) -> None:
+def test_a_part_passes_the_checks(entry: Entry) -> None:
     cheap = [check for check in checks_for(entry.kind) if not runs(check)]
     assert failures(list(run_checks(subject(entry), cheap))) == []
 
 
 @pytest.mark.parametrize("entry", EVOLVED)
-def test_a_part_stands_whole_runs(entry: Entry) -> None:
+def test_a_part_survives_whole_runs(entry: Entry) -> None:
     for check in checks_for(entry.kind):
         if runs(check):
             check(subject(entry))
 
 
 @pytest.mark.parametrize("name", [info.name for info in load_plugins().infos if info.distribution == "tfsm"])
-def test_a_plugin_does_what_every_plugin_must(name: str) -> None:
+def test_a_plugin_passes_the_checks(name: str) -> None:
     (plugin,) = find_targets(load_plugins(), f"plugin:{name}").plugins
     assert failures(list(run_checks(plugin))) == []
 

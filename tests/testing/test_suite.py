@@ -1,4 +1,4 @@
-"""Every check catches a part that is wrong in that one thing, and says what to do; parts that are right pass all."""
+"""Every check rejects a part that is wrong in one respect, with advice; valid parts pass all checks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tfsm.testing.suite import (
     run_checks,
 )
 
-DEAR = ("check_runs:runs_are_identical_alone_and_in_lock_step", "check_runs:does_not_affect_the_run")
+EXPENSIVE = ("check_runs:runs_are_identical_alone_and_in_lock_step", "check_runs:does_not_affect_the_run")
 """Checks that evolve, of which each takes seconds."""
 
 
@@ -264,7 +264,7 @@ def test_every_check_is_shown_to_catch_something() -> None:
 )
 def test_a_part_that_is_right_passes(part: Any) -> None:
     for each in checks_for(part.kind):
-        if each.target not in DEAR:
+        if each.target not in EXPENSIVE:
             each(part)
 
 
