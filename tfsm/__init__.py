@@ -39,9 +39,9 @@ __all__ = [
 __version__ = "0.1.0"
 
 _LAZY = {
-    **dict.fromkeys(
-        ("divergence", "evolve", "flatten", "load_model", "mutate", "sensitivity", "unflatten"), "tfsm.api"
-    ),
+    **dict.fromkeys(("divergence", "evolve", "mutate", "sensitivity"), "tfsm.api"),
+    **dict.fromkeys(("flatten", "unflatten"), "tfsm.models.genome"),
+    "load_model": "tfsm.models.loading",
     **dict.fromkeys(("Child", "Choice", "Evaluation", "Observer"), "tfsm.interfaces"),
 }
 _MODULES = ("functional",)

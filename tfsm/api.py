@@ -1,11 +1,14 @@
-"""The public functions, for whoever has a Keras model in hand."""
+"""The public functions for Keras models: mutate, sensitivity, divergence, and evolve.
+
+`evolve` imports settings, run directories and worker pools when it is called; the other functions do not need them.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -14,71 +17,14 @@ from tfsm.errors import TfsmError
 from tfsm.functional import check_intensity, check_seed, default_direction, pack_seeds, prepare_experience
 from tfsm.functional._batching import BatchRunner, build_operator, require_sensitivity
 from tfsm.interfaces import Domain, Mutation, Selection
-from tfsm.models.genome import flatten, unflatten
-from tfsm.models.loading import load_model
+from tfsm.models.genome import flatten
 from tfsm.models.network import Network, build_network
-from tfsm.parallel.pool import choose_backend
-from tfsm.plugins import load_plugins
-from tfsm.plugins.registry import Kind
-from tfsm.runs.records import RECORD
-from tfsm.runs.result import Result
-from tfsm.runs.resume import check_same_experiment
-from tfsm.runs.runner import run_experiment
-from tfsm.settings import resolve
 
-__all__ = ["divergence", "evolve", "flatten", "load_model", "mutate", "sensitivity", "unflatten"]
+if TYPE_CHECKING:
+    from tfsm.plugins.registry import Kind
+    from tfsm.runs.result import Result
 
-
-def divergence(model: keras.Model, other: keras.Model | np.ndarray, experience: Any) -> float:
-    """Return how far two networks' outputs are apart: the paper's equation 1.
-
-    Args:
-        model: a built Keras model.
-        other: another model of the same architecture, or a genome `[P]`.
-        experience: inputs `[N, ...]`; a list or dict of them for a model of several inputs.
-
-    >>> import keras, numpy as np, tfsm
-    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, "linear", False, "ones")])
-    >>> tfsm.divergence(model, tfsm.flatten(model) + 2.0, np.ones((5, 1)))
-    4.0
-    """
-    lanes, seen = BatchRunner(Network(model), compiled=False), prepare_experience(model, experience)
-    genome = flatten(other) if isinstance(other, keras.Model) else np.asarray(other)
-    if genome.shape != (lanes.network.size,):
-        raise TfsmError(f"expected a genome of {lanes.network.size:,} weights, got an array of shape {genome.shape}")
-    others = genome.astype(lanes.network.genome.dtype)[None]
-    return float(lanes.divergence(lanes.network.genome[None], others, seen)[0])
-
-
-def sensitivity(
-    model: keras.Model, experience: Any, mutation: str = "sm-g-sum", direction: np.ndarray | None = None
-) -> np.ndarray:
-    """Return how sensitive the outputs are to each weight: the raw vector `[P]`, before any guard.
-
-    Args:
-        model: a built Keras model.
-        experience: inputs `[N, ...]`, all of which are used.
-        mutation: an operator that measures a sensitivity.
-        direction: for `sm-g-so`, the direction `[P]` along which curvature is measured, used as it is given; a random
-            unit vector if None.
-
-    >>> import keras, numpy as np, tfsm
-    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    >>> tfsm.sensitivity(model, np.array([[3.0, -1.0], [1.0, 1.0]]), "sm-g-abs")
-    array([2., 1., 1.], dtype=float32)
-    """
-    operator = require_sensitivity(build_operator(mutation, {}), mutation)
-    lanes, seen = BatchRunner(Network(model), compiled=False), prepare_experience(model, experience)
-    network = lanes.network
-    if direction is None:
-        along = default_direction(network)
-    else:
-        along = np.asarray(direction, network.dtype.as_numpy_dtype)[None]
-        if along.shape != (1, network.size):
-            raise TfsmError(
-                f"expected a direction of {network.size:,} weights, got an array of shape {along.shape[1:]}"
-            )
-    return lanes.sensitivity(operator, network.genome[None], seen, along)[0]
+__all__ = ["divergence", "evolve", "mutate", "sensitivity"]
 
 
 def mutate(
@@ -97,11 +43,11 @@ def mutate(
         model: a built Keras model; it is not changed.
         experience: inputs `[N, ...]` that the model saw.
         mutation: the operator's name.
-        intensity: standard deviation of the noise; for `sm-r` the wanted divergence.
+        intensity: the standard deviation of the noise; for `sm-r` the target divergence.
         seed: the same seed gives the same child.
-        layers: names of the layers to mutate, with wildcards and shares of the intensity: `"conv*=0.1,@head"`; all of
-            them, alike, if None.
-        **options: the operator's options, as `tfsm mutations` lists them.
+        layers: names of the layers to mutate, with wildcards and shares of the intensity: `"conv*=0.1,@head"`; all
+            layers with the full intensity if None.
+        **options: the operator's options, as listed by `tfsm mutations`.
 
     >>> import keras, numpy as np, tfsm
     >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, activation="tanh")])
@@ -112,17 +58,73 @@ def mutate(
     check_intensity(intensity)
     check_seed(seed)
     operator = build_operator(mutation, options)
-    lanes, seen = BatchRunner(build_network(model, layers or ()), compiled=False), prepare_experience(model, experience)
-    genome = lanes.network.genome[None]
-    child = lanes.mutate(operator, genome, seen, intensity, pack_seeds(seed, 1, alone=True))
+    runner = BatchRunner(build_network(model, layers or ()), compiled=False)
+    seen = prepare_experience(model, experience)
+    genome = runner.network.genome[None]
+    child = runner.mutate(operator, genome, seen, intensity, pack_seeds(seed, 1, single=True))
     if "unreached" in child.diagnostics and child.diagnostics["unreached"].any():
-        reached = float(lanes.divergence(genome, child.genome, seen)[0])
+        reached = float(runner.divergence(genome, child.genome, seen)[0])
         warnings.warn(
             f"{mutation}: no magnitude along this direction gives a divergence of {intensity:g}; "
             f"the child's is {reached:.3g}",
             stacklevel=2,
         )
-    return lanes.network.child(child.genome[0])
+    return runner.network.child(child.genome[0])
+
+
+def sensitivity(
+    model: keras.Model, experience: Any, mutation: str = "sm-g-sum", direction: np.ndarray | None = None
+) -> np.ndarray:
+    """Return how sensitive the outputs are to each weight: the raw vector `[P]`, before any guard.
+
+    Args:
+        model: a built Keras model.
+        experience: inputs `[N, ...]`, all of which are used.
+        mutation: an operator that measures a sensitivity.
+        direction: for `sm-g-so`, the direction `[P]` along which the curvature is measured, used as given; a random
+            unit vector if None.
+
+    >>> import keras, numpy as np, tfsm
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    >>> tfsm.sensitivity(model, np.array([[3.0, -1.0], [1.0, 1.0]]), "sm-g-abs")
+    array([2., 1., 1.], dtype=float32)
+    """
+    operator = require_sensitivity(build_operator(mutation, {}), mutation)
+    runner = BatchRunner(Network(model), compiled=False)
+    seen = prepare_experience(model, experience)
+    network = runner.network
+    if direction is None:
+        along = default_direction(network)
+    else:
+        along = np.asarray(direction, network.dtype.as_numpy_dtype)[None]
+        if along.shape != (1, network.size):
+            raise TfsmError(
+                f"expected a direction of {network.size:,} weights, got an array of shape {along.shape[1:]}"
+            )
+    return runner.sensitivity(operator, network.genome[None], seen, along)[0]
+
+
+def divergence(model: keras.Model, other: keras.Model | np.ndarray, experience: Any) -> float:
+    """Return how far the outputs of two networks are apart: the paper's equation 1.
+
+    Args:
+        model: a built Keras model.
+        other: another model of the same architecture, or a genome `[P]`.
+        experience: inputs `[N, ...]`; a list or dict of them for a model with several inputs.
+
+    >>> import keras, numpy as np, tfsm
+    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, "linear", False, "ones")])
+    >>> tfsm.divergence(model, tfsm.flatten(model) + 2.0, np.ones((5, 1)))
+    4.0
+    """
+    runner = BatchRunner(Network(model), compiled=False)
+    seen = prepare_experience(model, experience)
+    network = runner.network
+    genome = flatten(other) if isinstance(other, keras.Model) else np.asarray(other)
+    if genome.shape != (network.size,):
+        raise TfsmError(f"expected a genome of {network.size:,} weights, got an array of shape {genome.shape}")
+    others = genome.astype(network.genome.dtype)[None]
+    return float(runner.divergence(network.genome[None], others, seen)[0])
 
 
 def evolve(
@@ -146,36 +148,43 @@ def evolve(
     grain: str | None = None,
     **options: Any,
 ) -> Result:
-    """Evolve a network for a domain, in `runs` independent runs; the paper's settings unless told otherwise.
+    """Evolve a network for a domain in `runs` independent runs, by default with the paper's settings.
 
     Args:
         domain: the domain's name, or a domain of your own.
-        model: a network to use instead of the domain's own: a Keras model, a `.keras` file or the name of a function,
-            `package.module:function`. With `init="model"`, the default for a file, its weights are where all start.
+        model: a network to use instead of the domain's own: a Keras model, a `.keras` file, or a function's name,
+            `package.module:function`. With `init="model"`, the default for a file, all runs start from its weights.
         mutation: the operator's name, or an operator of your own.
         intensity: the operator's intensity.
         selection: the selection scheme's name, or a scheme of your own.
-        runs: how many runs, evolved in lock step.
-        seed: the experiment's seed.
-        evaluations: the most evaluations of one run.
-        population: individuals of one run.
-        mutated_layers: the layers to mutate, as `layers` of `tfsm.mutate`.
+        runs: number of runs, evolved in lock step.
+        seed: the random seed of the experiment.
+        evaluations: maximum evaluations per run.
+        population: individuals per run.
+        mutated_layers: the layers to mutate, like `layers` of `tfsm.mutate`.
         out: a run directory to write; nothing is written if None.
         config: a `tfsm.toml` to use instead of the nearest one.
-        observers: who is told how the runs are going: names, or objects with some of `Observer`'s methods.
-        resume: go on with what is in `out`, from its last checkpoint, if there is something; the other arguments are
-            those of before, but that there may be more `runs` and `evaluations`.
-        backend: where the work is done: `local`, in this process; `processes`, on this machine; `ray`, on a cluster.
-        workers: how many, one a core if None.
-        address: the Ray to use; None starts one here.
-        grain: what a worker is given at a time: `runs`, groups of them, or `children`, one each.
-        **options: what `--set` takes: options of the domain, operator, scheme or engine (`bits=3`, `floor=0.02`).
+        observers: observers to notify: names, or `Observer` objects.
+        resume: continue the experiment in `out` from its last checkpoint, if there is one. The other arguments must be
+            the same as before, except that `runs` and `evaluations` may be larger.
+        backend: `local` to work in this process, `processes` for processes on this machine, `ray` for a cluster.
+        workers: number of workers, one per core if None.
+        address: the Ray cluster to use; None starts a local one.
+        grain: the unit of work for a worker: `runs`, a group of runs, or `children`, a single child.
+        **options: options of the domain, operator, scheme or engine (`bits=3`, `floor=0.02`), like `--set`.
 
     >>> import tfsm
     >>> result = tfsm.evolve("simple-easy", mutation="sm-g-abs", runs=2, seed=1)
     >>> result.solved
     2
     """
+    from tfsm.parallel.pool import choose_backend
+    from tfsm.plugins import load_plugins
+    from tfsm.runs.records import RECORD
+    from tfsm.runs.resume import check_same_experiment
+    from tfsm.runs.runner import run_experiment
+    from tfsm.settings import resolve
+
     plugins = load_plugins()
     names: dict[str, Any] = {}
     given: tuple[tuple[Kind, Any], ...] = (("domain", domain), ("mutation", mutation), ("selection", selection))
@@ -203,8 +212,8 @@ def evolve(
         config=Path(config) if config is not None else None,
     )
     folder = Path(out) if out is not None else None
-    going_on = resume and folder is not None and (folder / RECORD).is_file()
-    if going_on and folder is not None:
+    resuming = resume and folder is not None and (folder / RECORD).is_file()
+    if resuming and folder is not None:
         check_same_experiment(folder, resolved.settings)
     return run_experiment(
         plugins,
@@ -212,7 +221,7 @@ def evolve(
         model=None if isinstance(model, str | Path) else model,
         out=folder,
         keep=out is not None,
-        resume=going_on,
+        resume=resuming,
         observers=[observer for observer in observers if not isinstance(observer, str)],
         notify=lambda message: warnings.warn(message, stacklevel=2),
         backend=choose_backend(backend, workers, address, grain),

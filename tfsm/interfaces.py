@@ -1,7 +1,7 @@
-"""The contracts between the engine and its parts: operators, domains, selection schemes and observers.
+"""Interfaces of the plugin parts: mutation operators, domains, selection schemes and observers.
 
-Importing this module imports no TensorFlow. `B` is the number of genomes at once, `P` the number of weights,
-`I` the number of experiences, `N` the size of a population.
+Shapes are written with `B`, the number of genomes in a batch; `P`, the number of weights; `I`, the number of
+experiences; `N`, the size of a population. Importing this module does not import TensorFlow.
 """
 
 from __future__ import annotations
@@ -64,65 +64,48 @@ Compile: TypeAlias = Literal["auto", "xla", "graph"]
 """How the evolution step is compiled."""
 
 
+@runtime_checkable
+class Mutation(Protocol):
+    """A mutation operator: a frozen dataclass of options and a pure, traceable function from parent to child.
+
+    `seed` is the only source of randomness. An operator is written for one genome, and the engine maps it over a batch.
+    One whose functions broadcast over leading axes, as all of `tfsm.kernels` do, sets `batched = True` and receives
+    `[B, ...]` at once, which is faster. Two more class attributes are optional: with `needs_gradient = True` a network
+    without a gradient is refused before the run; with `mates = True` the call also receives a second parent as the
+    keyword arguments `mate` and `mate_experience`.
+    """
+
+    batched: ClassVar[bool] = False
+
+    def __call__(
+        self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor
+    ) -> Tensor | Child:
+        """Return the child of a parent `[P]`.
+
+        Args:
+            network: runs genomes; see `tfsm.models.network.Network`.
+            parent: `[P]`.
+            experience: the inputs that the parent saw, tensors `[I, ...]`.
+            intensity: a scalar; `[B, 1]` for a batched operator where individuals have their own.
+            seed: `[2]`.
+        """
+        ...
+
+
 class Child(NamedTuple):
-    """A mutated genome, with what the operator has to say about how it went."""
+    """A mutated genome with diagnostics, for an operator that has something to report."""
 
     genome: Tensor
     diagnostics: Mapping[str, Tensor]
     """Scalars by name (`[B]` from a batched operator); their means are logged with the metrics."""
 
 
-class Evaluation(NamedTuple):
-    """What a domain found out about `B` genomes."""
-
-    fitness: Tensor
-    """`[B]`, higher is better. Not finite: broken, and the genome gets no descendants."""
-    solved: Tensor
-    """`[B]`, bool."""
-    behavior: Tensor
-    """`[B, D]`: what the individual did, as `D` numbers."""
-    experience: Nest = ()
-    """What each individual saw, compactly: tensors `[B, ...]`, or `()` where all see the same."""
-    cases: Tensor = ()
-    """`[B, C]`: how well it did in each of `C` cases, higher is better; `()` where a domain does not say."""
-
-
-class Choice(NamedTuple):
-    """Who becomes the parent, and whose place the child takes: indices into the population."""
-
-    parent: Tensor
-    replaced: Tensor
-
-
-@runtime_checkable
-class Mutation(Protocol):
-    """A frozen dataclass of options and a pure, traceable function from a parent to a child.
-
-    Written for one genome: the engine maps it over a batch. An operator made of functions that broadcast over
-    leading axes (all of `tfsm.kernels` do) sets `batched = True` and gets `[B, ...]` at once, which is faster.
-    Randomness comes from `seed` alone. An operator that differentiates the network says so by `needs_gradient = True`;
-    a network without a gradient is then refused before the run. One that recombines says so by `mates = True`, and is
-    given a second parent by the keywords `mate`, and `mate_experience` for what that one saw.
-
-    `intensity` is one number; a batched operator gets `[B, 1]` where individuals have their own.
-    """
-
-    batched: ClassVar[bool] = False
-    """Whether it takes many genomes at once. Like `needs_gradient`, False where an operator does not say."""
-
-    def __call__(
-        self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor
-    ) -> Tensor | Child:
-        """Return the child of a parent `[P]` that saw `experience`, tensors `[I, ...]`."""
-        ...
-
-
 @runtime_checkable
 class SupportsReuse(Mutation, Protocol):
-    """An operator that divides noise by a sensitivity, which the engine may keep for a parent's next child."""
+    """A batched operator with a sensitivity that the engine may cache for a parent's next child."""
 
     def reusable(self, network: Network, available: int) -> bool:
-        """Say whether the sensitivity is the same for every child of a parent that had so many experiences."""
+        """Return whether all children of a parent with `available` experiences share one sensitivity."""
         ...
 
     def sensitivity(self, network: Network, genome: Tensor, experience: Nest, direction: Tensor) -> Tensor:
@@ -130,16 +113,16 @@ class SupportsReuse(Mutation, Protocol):
         ...
 
     def child(self, network: Network, parent: Tensor, sensitivity: Tensor, intensity: Tensor, seed: Tensor) -> Tensor:
-        """Return the child that a call would, from a sensitivity that is known already."""
+        """Return the same child as a call would, from a known sensitivity."""
         ...
 
 
 @runtime_checkable
 class Domain(Protocol):
-    """A frozen dataclass of options that says its network and evaluates genomes of it."""
+    """A task: a frozen dataclass of options that provides a network and evaluates genomes of it."""
 
     compiled: ClassVar[bool] = True
-    """Whether `evaluate` is TensorFlow code, to be compiled with the loop, or plain Python."""
+    """Whether `evaluate` is TensorFlow code, compiled together with the loop, or plain Python."""
 
     def network(self) -> keras.Model:
         """Return the default network, built."""
@@ -150,16 +133,40 @@ class Domain(Protocol):
         ...
 
     def observe(self, experience: Nest) -> Nest:
-        """Turn experience back into network inputs `[B, I, ...]`, or `[1, I, ...]` where all see the same."""
+        """Turn experience back into network inputs `[B, I, ...]`, or `[1, I, ...]` if all genomes see the same."""
+        ...
+
+
+class Evaluation(NamedTuple):
+    """The result of evaluating `B` genomes."""
+
+    fitness: Tensor
+    """`[B]`, higher is better. A genome whose fitness is not finite is broken and gets no descendants."""
+    solved: Tensor
+    """`[B]`, bool."""
+    behavior: Tensor
+    """`[B, D]`: what each individual did, as `D` numbers."""
+    experience: Nest = ()
+    """What each individual saw, in compact form: tensors `[B, ...]`, or `()` if all see the same."""
+    cases: Tensor = ()
+    """`[B, C]`: the result in each of `C` cases, higher is better; `()` if the domain reports none."""
+
+
+@runtime_checkable
+class SupportsFilm(Domain, Protocol):
+    """A domain that can show what an individual does."""
+
+    def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
+        """Film genomes `[B, P]` with seeds `[B, 2]`: follow the first one and draw the others beside it."""
         ...
 
 
 class Film(Protocol):
-    """What an individual did, to be looked at."""
+    """A recorded episode, drawn frame by frame."""
 
     @property
     def rate(self) -> float:
-        """Frames a second."""
+        """Frames per second."""
         ...
 
     def __len__(self) -> int:
@@ -171,55 +178,46 @@ class Film(Protocol):
         ...
 
     def still(self) -> np.ndarray:
-        """Draw all of it in one picture."""
-        ...
-
-
-@runtime_checkable
-class SupportsFilm(Domain, Protocol):
-    """A domain that can be looked at."""
-
-    def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
-        """Film genomes `[B, P]` with seeds `[B, 2]`: the first is followed, what the others do is drawn beside it."""
+        """Draw the whole episode as one picture."""
         ...
 
 
 @runtime_checkable
 class SupportsBehaviorMap(Domain, Protocol):
-    """A domain whose behavior is worth keeping, because it can be drawn."""
+    """A domain that can draw the behavior of a population, so that runs record it."""
 
     behavior_names: ClassVar[tuple[str, ...]]
-    """What the `D` numbers are."""
+    """The names of the `D` numbers."""
 
     def picture(self, evaluations: np.ndarray, behavior: np.ndarray) -> np.ndarray:
-        """Draw what populations `[T, N, D]` did after so many evaluations `[T]`: `[height, width, 3]`, bytes."""
+        """Draw populations `[T, N, D]` recorded after `[T]` evaluations: `[height, width, 3]`, bytes."""
         ...
 
 
 @runtime_checkable
 class SupportsFiles(Domain, Protocol):
-    """A domain some of whose options name files, which are kept with a run."""
+    """A domain with options that name files; a run directory stores copies of them."""
 
     def files(self) -> Mapping[str, Path]:
-        """Return the files in use, by the name of the option."""
+        """Return the files in use by option name."""
         ...
 
 
 @runtime_checkable
 class SupportsPerformance(Domain, Protocol):
-    """A domain with a number that says in its own terms how well somebody did, where fitness is meant for selection."""
+    """A domain that measures success in its own units, where fitness is meant for selection only."""
 
     performance_name: ClassVar[str]
     """What is counted, such as "sequences right"."""
 
     def performance(self, evaluation: Evaluation) -> Tensor:
-        """Return the number `[B]`: 0 where nothing was achieved, and higher is better."""
+        """Return the performance `[B]`: 0 if nothing was achieved, and higher is better."""
         ...
 
 
 @runtime_checkable
 class Selection(Protocol):
-    """Chooses the parent and who is replaced; like an operator it may set `batched`."""
+    """A selection scheme that sees fitness only; like an operator it may set `batched`."""
 
     batched: ClassVar[bool] = False
 
@@ -228,80 +226,87 @@ class Selection(Protocol):
         ...
 
     def accepts(self, child: Tensor, replaced: Tensor) -> Tensor:
-        """Say whether a child of this fitness enters in place of one of that fitness."""
+        """Return whether a child with fitness `child` replaces an individual with fitness `replaced`."""
         ...
 
 
-class Population(NamedTuple):
-    """What a scheme that looks at more than fitness is shown of `B` populations."""
+class Choice(NamedTuple):
+    """The parent and the individual that the child replaces: indices into the population."""
 
-    fitness: Tensor
-    """`[B, N]`; minus infinity where nobody is, or somebody broken."""
-    behavior: Tensor
-    """`[B, N, D]`; `[B, 0, D]` unless the scheme needs it. So are cases."""
-    cases: Tensor
-    """`[B, N, C]`"""
-    state: Nest
-    """The scheme's state: tensors `[B, ...]`."""
-
-
-class Candidate(NamedTuple):
-    """Somebody who was just evaluated, in each of `B` populations."""
-
-    fitness: Tensor
-    """`[B]`; minus infinity: broken."""
-    behavior: Tensor
-    """`[B, D]`"""
-    cases: Tensor
-    """`[B, C]`"""
-    slot: Tensor
-    """`[B]`: the place that was chosen for it. Of the first ones: 0, 1, and so on."""
-
-
-class Admission(NamedTuple):
-    """Whether somebody enters a population, and where."""
-
-    slot: Tensor
-    """`[B]`: whose place it takes."""
-    accepted: Tensor
-    """`[B]`, bool. Nobody broken enters, whatever is said here."""
-    state: Nest
-    """The scheme's new state."""
-
-
-class SelectionContext(NamedTuple):
-    """What a scheme is told before the runs."""
-
-    domain: str
-    """The domain's name, for messages."""
-    population: int
-    """N."""
-    behavior: int
-    """D."""
-    cases: int
-    """C; 0: the domain reports none."""
-    bounds: tuple[tuple[float, float], ...] | None
-    """The least and the most that each number of a behavior can be, if the domain says so."""
+    parent: Tensor
+    replaced: Tensor
 
 
 @runtime_checkable
 class StatefulSelection(Protocol):
-    """A selection scheme that looks at more than fitness, or remembers; always for `B` populations at once."""
+    """A selection scheme with a state, or one that sees more than fitness; always for `B` populations at once."""
 
     needs: ClassVar[tuple[str, ...]]
-    """What is to be kept of individuals for it to see: `behavior`, `cases`."""
+    """What the engine stores per individual for this scheme: `behavior`, `cases`."""
 
     def init(self, context: SelectionContext) -> Nest:
         """Return the initial state of one run, tensors without a batch axis; raise a `TfsmError` if it cannot work."""
         ...
 
     def select(self, population: Population, seed: Tensor) -> Choice:
-        """Choose the parent, and a place for the child, with seeds `[B, 2]`."""
+        """Choose the parent and the child's slot, with seeds `[B, 2]`."""
         ...
 
     def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
-        """Let a child in or not, and remember what is worth it."""
+        """Decide whether an evaluated child enters the population, and update the state."""
         ...
+
+
+class SelectionContext(NamedTuple):
+    """What a stateful scheme knows before the runs start."""
+
+    domain: str
+    """The domain's name, for messages."""
+    population: int
+    """`N`."""
+    behavior: int
+    """`D`."""
+    cases: int
+    """`C`; 0 if the domain reports none."""
+    bounds: tuple[tuple[float, float], ...] | None
+    """Minimum and maximum of each behavior number, if the domain declares them."""
+
+
+class Population(NamedTuple):
+    """`B` populations as a stateful scheme sees them."""
+
+    fitness: Tensor
+    """`[B, N]`; minus infinity for an empty slot or a broken individual."""
+    behavior: Tensor
+    """`[B, N, D]`; `[B, 0, D]` unless the scheme needs it."""
+    cases: Tensor
+    """`[B, N, C]`; `[B, 0, C]` unless the scheme needs it."""
+    state: Nest
+    """The scheme's state: tensors `[B, ...]`."""
+
+
+class Candidate(NamedTuple):
+    """A newly evaluated individual in each of `B` populations."""
+
+    fitness: Tensor
+    """`[B]`; minus infinity if it is broken."""
+    behavior: Tensor
+    """`[B, D]`"""
+    cases: Tensor
+    """`[B, C]`"""
+    slot: Tensor
+    """`[B]`: the slot that `select` chose for it; 0, 1, ... for the initial population."""
+
+
+class Admission(NamedTuple):
+    """Whether a candidate enters its population, and where."""
+
+    slot: Tensor
+    """`[B]`: the slot that it takes."""
+    accepted: Tensor
+    """`[B]`, bool. A broken candidate never enters, whatever this says."""
+    state: Nest
+    """The scheme's new state."""
 
 
 class Observer:

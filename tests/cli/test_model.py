@@ -136,17 +136,17 @@ def wrong_experiences() -> dict[str, tuple[Any, str]]:
         "empty": (X[:0], "the experience is empty"),
         "objects": (np.array([[None] * 3], object), "unpickling runs any code"),
         "words": (np.array([["a"] * 3]), "must be numbers"),
-        "petabytes": (lying((10**9, 10**6)), "takes 4,000,000,000,000,000 bytes, and 2,147,483,648 are the most"),
+        "petabytes": (lying((10**9, 10**6)), "takes 4,000,000,000,000,000 bytes, the limit is 2,147,483,648"),
         "a lie": (lying((1000, 3)), "claims the shape (1000, 3), 12,000 bytes, but holds"),
-        "cut": (b"\x93NUMPY", "not an array as NumPy writes it"),
-        "an unfinished header": (headed("{'descr': '<f4', 'shape': ("), "not an array as NumPy writes it"),
-        "a header that is no expression": (headed("}"), "not an array as NumPy writes it"),
-        "a header with a zero byte": (headed("{\0}"), "not an array as NumPy writes it"),
+        "cut": (b"\x93NUMPY", "not an array in NumPy's format"),
+        "an unfinished header": (headed("{'descr': '<f4', 'shape': ("), "not an array in NumPy's format"),
+        "a header that is no expression": (headed("}"), "not an array in NumPy's format"),
+        "a header with a zero byte": (headed("{\0}"), "not an array in NumPy's format"),
         "a header that unpacks nothing": (
             headed("{'descr': 3, 'fortran_order': 0, 'shape': 5}"),
             "not an array as NumPy",
         ),
-        "junk": (b"junk", "not an array as NumPy writes it"),
+        "junk": (b"junk", "not an array in NumPy's format"),
     }
 
 
@@ -175,7 +175,7 @@ def test_a_bad_archive_of_arrays_is_told(here: Path) -> None:
     for file, words in (
         ("objects.npz", "b.npy: the experience must be numbers"),
         ("junk.npz", "cannot be read"),
-        ("torn.npz", "a.npy: not an array as NumPy writes it"),
+        ("torn.npz", "a.npy: not an array in NumPy's format"),
     ):
         done = run("sensitivity", "m.keras", "--experience", file)
         assert done.code == 2

@@ -21,7 +21,7 @@ from keras import layers as kl
 from tests.cli.test_model import run
 from tests.faults.lab import children
 from tests.helpers.fake_distribution import FakeSite
-from tfsm.api import load_model
+from tfsm.models.loading import load_model
 
 QUICK = ["run", "parity", "--mutation", "control", "--population", "5", "--evaluations", "40", "--set", "bits=2"]
 

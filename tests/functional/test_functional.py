@@ -360,7 +360,7 @@ WRONG: dict[str, tuple[Callable[[keras.Model], Any], str]] = {
     "nan alone": (lambda m: f.mutate(m, NAN[1], X_ERRORS), "genomes: the one given has NaN or infinite values"),
     "too large": (
         lambda m: f.mutate(m, HUGE, X_ERRORS),
-        "genomes: number 0 has NaN or infinite values, or too large ones",
+        "genomes: number 0 has NaN or infinite values, or values too large",
     ),
     "inputs": (lambda m: f.mutate(m, G, X_ERRORS[:, :2]), "takes [N, 3], the experience has [6, 2]"),
     "no inputs": (lambda m: f.outputs(m, G, X_ERRORS[:0]), "the experience is empty"),
@@ -373,14 +373,14 @@ WRONG: dict[str, tuple[Callable[[keras.Model], Any], str]] = {
     "value": (lambda m: f.mutate(m, G, X_ERRORS, floor=-1.0), "floor=-1.0: expected a number > 0"),
     "no operator": (
         lambda m: f.mutate(m, G, X_ERRORS, 3),
-        "mutation: expected an operator's name, or an operator, got 3",
+        "mutation: expected the name of an operator or an operator, got 3",
     ),  # type: ignore[arg-type]
     "a class": (
         lambda m: f.mutate(m, G, X_ERRORS, Unhashable),
-        "expected an operator's name, or an operator, got <class",
+        "expected the name of an operator or an operator, got <class",
     ),  # type: ignore[arg-type]
     "unhashable": (lambda m: f.mutate(m, G, X_ERRORS, Unhashable()), "the operator Unhashable is not hashable"),
-    "twofold": (lambda m: f.mutate(m, G, X_ERRORS, len, floor=1.0), "floor: options go with an operator's name"),  # type: ignore[arg-type]
+    "twofold": (lambda m: f.mutate(m, G, X_ERRORS, len, floor=1.0), "floor: options are for an operator given by name"),  # type: ignore[arg-type]
     "intensity": (lambda m: f.mutate(m, G, X_ERRORS, intensity=-1.0), "intensity: expected a number >= 0, got -1.0"),
     "intensity in words": (lambda m: f.mutate(m, G, X_ERRORS, intensity="much"), "intensity: expected a number >= 0"),  # type: ignore[arg-type]
     "intensity nan": (
@@ -546,7 +546,7 @@ def test_a_model_can_be_saved_copied_and_sent_as_before(model_purity: keras.Mode
         pickle.loads(pickle.dumps(model_purity)),
         keras.models.clone_model(model_purity),
     ):
-        assert "_tfsm_lanes" not in vars(twin)
+        assert "_tfsm_runner" not in vars(twin)
         assert [w.shape for w in twin.variables] == [w.shape for w in model_purity.variables]
 
 
@@ -559,4 +559,4 @@ def test_threads_may_share_a_model() -> None:
         )
     for i, children in enumerate(found):
         np.testing.assert_array_equal(children, functional.mutate(model_purity, genomes + i, X, "sm-g-abs", seed=i))
-    assert vars(model_purity)["_tfsm_lanes"].lanes.functions.misses == 1
+    assert vars(model_purity)["_tfsm_runner"].runner.functions.misses == 1

@@ -82,5 +82,5 @@ def refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     message = str(caught.value)
     assert message.startswith(f"{file}: refused: ")
     assert "\n" not in message
-    assert "--trust-model" in message or "Import what registers it" in message
+    assert "--trust-model" in message or "import the module that registers it" in message
     return message

@@ -149,7 +149,9 @@ def test_text_is_refused_and_the_model_behind_it_named(make: Callable[[], Any]) 
     text = keras.Input((1,), dtype="string")
     model = keras.Model(text, kl.Dense(2)(kl.GlobalAveragePooling1D()(kl.Embedding(4, 2)(make()(text)))))
     for words in (np.array([["a b"], ["c"]]), np.array([["a b"], ["c"]], object)):
-        with pytest.raises(TfsmError, match=r"must be numbers, got .*TextVectorization, StringLookup.* run first"):
+        with pytest.raises(
+            TfsmError, match=r"must be numbers, got .*: run the layers .*TextVectorization, StringLookup"
+        ):
             prepare_inputs(model, words)
 
 

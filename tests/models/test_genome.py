@@ -16,7 +16,7 @@ from tests.models.architectures import CASES, Subclassed
 from tests.models.plain import drawn, run
 from tfsm.errors import TfsmError
 from tfsm.models.genome import Layout, Section, find_sections, flatten, unflatten
-from tfsm.models.loading import DualBiasLSTMCell
+from tfsm.models.rules.recurrent import DualBiasLSTMCell
 
 
 class Unconfigured(keras.Model):

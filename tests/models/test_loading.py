@@ -85,7 +85,7 @@ def test_a_class_that_nobody_registered_is_named(tmp_path: Path) -> None:
     model.save(tmp_path / "model.keras")
     np.testing.assert_array_equal(flatten(load_model(tmp_path / "model.keras")), flatten(model))
     del keras.saving.get_custom_objects()["passing>Passing"]
-    with pytest.raises(TfsmError, match=r"the class 'Passing' .* Import what registers it"):
+    with pytest.raises(TfsmError, match=r"the class 'Passing' .* import the module that registers it"):
         load_model(tmp_path / "model.keras")
     with keras.saving.custom_object_scope({"passing>Passing": Passing}):
         assert isinstance(load_model(tmp_path / "model.keras").layers[-1], Passing)

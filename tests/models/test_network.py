@@ -64,7 +64,7 @@ def test_every_layer_takes_its_way(name: str) -> None:
         ("a mask as an argument", "it is called with more than its input"),
         ("depthwise", "no rule for DepthwiseConv2D"),
         ("masking", "makes a mask"),
-        ("subclassed", "a subclassed model says what it does only when called"),
+        ("subclassed", "a subclassed model shows what it does only when called"),
     ],
 )
 def test_a_mapped_layer_says_why(name: str, why: str) -> None:
@@ -266,7 +266,7 @@ def test_a_champion_goes_back_to_its_genome() -> None:
     other.get_layer("out").kernel.assign_add(np.ones((4, 2)))
     with pytest.raises(tfsm.TfsmError, match="out/kernel differs from one model to the other"):
         network.genome_of(other)
-    with pytest.raises(tfsm.TfsmError, match="not of one architecture"):
+    with pytest.raises(tfsm.TfsmError, match="have different architectures"):
         network.genome_of(forked())
 
 
@@ -291,12 +291,12 @@ def two_layers() -> keras.Model:
 @pytest.mark.parametrize(
     ("layers", "says"),
     [
-        ("dense*", "no layer is called 'dense*': those with weights to mutate are conv_a, conv_b, normal, out"),
-        ("*=0", "no layer is left to be mutated"),
+        ("dense*", "no layer is named 'dense*': the layers with weights are conv_a, conv_b, normal, out"),
+        ("*=0", "no layer to mutate"),
         ("out=-1", "got 'out=-1'"),
         ("out=nan", "got 'out=nan'"),
-        ("out,,conv_a", "expected names with commas between them"),
-        ("@tail", "'@tail' is not known; @head stands for"),
+        ("out,,conv_a", "expected names separated by commas"),
+        ("@tail", "unknown name '@tail'; @head stands for"),
     ],
 )
 def test_a_mistake_is_told(layers: str, says: str) -> None:

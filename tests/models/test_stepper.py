@@ -13,8 +13,8 @@ from keras import layers as kl
 from tests.models.plain import drawn, genomes_of
 from tests.models.test_program import pixels
 from tfsm.errors import TfsmError
-from tfsm.models.loading import DualBiasLSTMCell
 from tfsm.models.network import Network
+from tfsm.models.rules.recurrent import DualBiasLSTMCell
 
 T, B = 5, 3
 
@@ -84,7 +84,7 @@ def test_few_genomes_are_filled_up_with_copies() -> None:
 @pytest.mark.parametrize(
     ("build", "why"),
     [
-        (lambda: sequential((3,), kl.LSTM(4)), "not a vector a time"),
+        (lambda: sequential((3,), kl.LSTM(4)), "not one vector per time"),
         (
             lambda: sequential((3,), kl.LSTM(4, return_sequences=True, go_backwards=True)),
             r"lstm\w* \(LSTM\) goes backwards in time",

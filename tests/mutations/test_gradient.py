@@ -531,20 +531,20 @@ def test_many_answers_are_probed_and_few_measured_exactly() -> None:
     assert few.network.output_size == 8
     assert many.network.output_size == 2
     part = operator("sm-g-rms")
-    assert part.passes(few.network) == 0
-    assert operator("sm-g-rms", probes=3).passes(few.network) == 3
+    assert part.probe_count(few.network) == 0
+    assert operator("sm-g-rms", probes=3).probe_count(few.network) == 3
 
     class Chatty:
-        answers = 9
+        output_size = 9
 
     class Silent:
-        answers = None
+        output_size = None
 
-    assert part.passes(Chatty()) == part.passes(Silent()) == 8
+    assert part.probe_count(Chatty()) == part.probe_count(Silent()) == 8
     seed = tf.broadcast_to(root_seed(0), [1, 2])
     genome, seen = tf.constant(few.genome[None]), tf.constant(few.inputs[None])
     fixed = operator("sm-g-rms", probes=4)
     np.testing.assert_array_equal(
         fixed.sensitivity(few.network, genome, seen, genome),
-        fixed.measured(few.network, genome, seen, genome, seed),
+        fixed.sensitivity(few.network, genome, seen, genome, seed),
     )

@@ -71,7 +71,7 @@ def test_an_experiment_is_told_from_beginning_to_end(tmp_path: Path) -> None:
     assert experiment.directory == tmp_path / "run"
     assert experiment.settings == json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
     (layer,) = experiment.layers
-    assert (layer.name, layer.places) == ("linear", ((0, 3),))
+    assert (layer.name, layer.ranges) == ("linear", ((0, 3),))
     interval, checkpoint = heard.first("on_interval"), heard.first("on_checkpoint")
     assert (interval.run, interval.evaluations) == (0, 30)
     assert interval.champion.fitness == interval.metrics["best_fitness"] == result.runs[0].best_fitness

@@ -1,4 +1,8 @@
-"""Compile-once cache: pad, chunk, trace."""
+"""Runs arrays of genomes in batches, compiling each function once per model.
+
+A *lane* is the place of one genome in a batch. Batches are padded to a few widths and split into chunks, and the
+traced functions are cached with the model.
+"""
 
 from __future__ import annotations
 
@@ -24,37 +28,39 @@ from tfsm.plugins.options import validate
 from tfsm.plugins.registry import build_part
 
 MAX_CACHED: Final = 64
-"""More than a program needs that has a few operators; fewer than it notices if it makes new ones all the time."""
+"""More than a program with a few operators needs, and few enough for one that keeps making new ones."""
+MAX_LANES: Final = 256
+"""Lanes per call. More genomes take several calls, which bounds the memory and the number of compiled widths."""
+CACHE_ATTRIBUTE: Final = "_tfsm_runner"
 
 
 class LruCache:
-    """Keeps what was made for a key, and of more than `MOST` keys those that were used last.
+    """Caches what was made for a key, up to `MAX_CACHED` keys; the least recently used one is dropped.
 
-    Things are made one at a time, whoever asks: two threads do not make the same one, nor trace one model at once.
+    Values are made under a lock: two threads neither make the same value twice nor trace one model at the same time.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, Any] = {}
+        self._values: dict[Hashable, Any] = {}
         self._lock = RLock()
         self.misses = 0
-        """How many things were made so far."""
+        """Number of values made so far."""
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return what is kept for a key, or make it."""
+        """Return the cached value of a key, or make it."""
         with self._lock:
-            found = self._kept.pop(key) if key in self._kept else self._new(make)
-            self._kept[key] = found  # the last of all
-            if len(self._kept) > MAX_CACHED:
-                del self._kept[next(iter(self._kept))]
-            return found
-
-    def _new(self, make: Callable[[], Any]) -> Any:
-        made = make()
-        self.misses += 1
-        return made
+            if key in self._values:
+                value = self._values.pop(key)
+            else:
+                value = make()
+                self.misses += 1
+            self._values[key] = value  # the most recently used one comes last
+            if len(self._values) > MAX_CACHED:
+                del self._values[next(iter(self._values))]
+            return value
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._values)
 
 
 @runtime_checkable
@@ -67,217 +73,215 @@ class SupportsSensitivity(Protocol):
 
 
 def build_operator(mutation: str, options: Mapping[str, Any]) -> Mutation:
-    """Return an operator by its name and options."""
+    """Return an operator by name and options."""
     entry = load_plugins().mutations[mutation].with_options()
     if entry.options is not None:
         options = validate(entry.options, options, where=f"mutation {mutation!r}:")
     return cast(Mutation, build_part(entry, dict(options)))
 
 
-def resolve_operator(kept: LruCache, mutation: str | Mutation, options: Mapping[str, Any]) -> Mutation:
-    """Return an operator that can be found again: by its name and options, or the one that was handed over.
+def resolve_operator(cache: LruCache, mutation: str | Mutation, options: Mapping[str, Any]) -> Mutation:
+    """Return a hashable operator: the one given, or the one of this name and these options.
 
     Args:
-        kept: operators that were asked for before.
+        cache: the operators built so far.
         mutation: a name or an operator.
-        options: those of an operator by name.
+        options: options of an operator given by name.
     """
     if isinstance(mutation, str):
-        operator: Mutation = kept.get(
-            f"{mutation} {sorted(options.items())}", lambda: build_operator(mutation, options)
-        )
+        key = f"{mutation} {sorted(options.items())}"
+        operator: Mutation = cache.get(key, lambda: build_operator(mutation, options))
     else:
         operator = _check_operator(mutation, options)
     try:
         hash(operator)
     except TypeError:
         raise TfsmError(
-            f"the operator {type(operator).__name__} is not hashable, so that what was compiled for it could not be "
-            "found again: make it a frozen dataclass"
+            f"the operator {type(operator).__name__} is not hashable, so its compiled functions cannot be cached: "
+            "make it a frozen dataclass"
         ) from None
     return operator
 
 
 def _check_operator(mutation: Any, options: Mapping[str, Any]) -> Mutation:
     if not callable(mutation) or isinstance(mutation, type):
-        raise TfsmError(f"mutation: expected an operator's name, or an operator, got {mutation!r}")
+        raise TfsmError(f"mutation: expected the name of an operator or an operator, got {mutation!r}")
     if options:
         names = ", ".join(options)
-        raise TfsmError(f"{names}: options go with an operator's name; one that is ready made has its own")
+        raise TfsmError(f"{names}: options are for an operator given by name; an operator object has its own")
     return cast(Mutation, mutation)
 
 
 def require_sensitivity(operator: Mutation, mutation: str | Mutation) -> SupportsSensitivity:
-    """Return the operator as one that measures a sensitivity, or say that it does not.
+    """Return the operator if it measures a sensitivity, and raise an error otherwise.
 
     Args:
         operator: the operator.
-        mutation: what the caller calls it.
+        mutation: its name for the message.
     """
     if not isinstance(operator, SupportsSensitivity):
         raise TfsmError(f"the mutation {mutation!r} measures no sensitivity: use sm-g-sum, sm-g-abs or sm-g-so")
     return operator
 
 
-MAX_LANES = 256
-"""Lanes of one call; more genomes take several, which bounds memory and how many widths are ever compiled."""
-
-
 class ExperienceBatch(NamedTuple):
-    """An experience."""
+    """The experience of a batch of genomes."""
 
     inputs: list[Tensor]
-    """In the model's order: `[1, N, ...]`, or `[B, N, ...]` where each genome has its own."""
+    """In the model's order of inputs: `[1, N, ...]`, or `[B, N, ...]` if each genome has its own."""
     each: bool
-    """Which of the two; with one genome that does not show."""
+    """Whether each genome has its own, which the shape of a single genome's does not show."""
 
 
 Body = Callable[[Sequence[Tensor], list[Tensor], Sequence[Tensor]], Any]
-"""From what each lane has of its own, the inputs, and what all have in common."""
+"""A function of the tensors per lane, the network's inputs, and the tensors that all lanes share."""
 
 
 class BatchRunner:
     """Runs genomes of one network side by side.
 
-    With XLA the lanes are a power of two, filled up by the last genome: what comes out of a lane depends neither on how
-    many there are nor on who is in the others. Elsewhere their number is left open when a function is traced.
+    With XLA the number of lanes is a power of two, padded with the last genome: the result of a lane depends neither on
+    the number of lanes nor on the other genomes. Without XLA the number of lanes is left open in the traced function.
 
     Args:
         network: the network.
-        compiled: whether to compile; a single call is over sooner without.
+        compiled: whether to compile; a single call is faster without.
     """
 
     def __init__(self, network: Network, *, compiled: bool = True) -> None:
         self.network = network
         self.operators = LruCache()
-        """Those that were asked for by name and options, since finding them takes longer than a call."""
+        """Operators by name and options: looking them up takes longer than a call."""
         self.functions = LruCache()
-        """What was compiled."""
+        """Traced functions."""
         self._plan = make_plan(network, runs=1, population=1)
         self._compiled = compiled
-        self._checked = LruCache()
+        self._differentiable = LruCache()
 
     def mutate(
-        self, operator: Mutation, genomes: np.ndarray, seen: ExperienceBatch, intensity: float, words: np.ndarray
+        self, operator: Mutation, genomes: np.ndarray, seen: ExperienceBatch, intensity: float, seeds: np.ndarray
     ) -> Child:
-        """Return the children, as arrays, of genomes `[B, P]` with seeds `[B, 2]`; the operator must be hashable."""
+        """Return the children of genomes `[B, P]` with seeds `[B, 2]`, as arrays; the operator must be hashable."""
 
-        def children(own: Sequence[Tensor], inputs: list[Tensor], common: Sequence[Tensor]) -> Child:
-            return mutate_batch(operator, self.network, own[0], inputs, common[0], own[1])
+        def body(lanes: Sequence[Tensor], inputs: list[Tensor], shared: Sequence[Tensor]) -> Child:
+            return mutate_batch(operator, self.network, lanes[0], inputs, shared[0], lanes[1])
 
         if getattr(operator, "needs_gradient", False):
             self._check_differentiable(genomes, seen)
-        strength = tf.constant(intensity, self.network.dtype)
-        return cast(Child, self._run(("mutate", operator), children, (genomes, words), seen, (strength,)))
+        scale = tf.constant(intensity, self.network.dtype)
+        return cast(Child, self._run(("mutate", operator), body, (genomes, seeds), seen, (scale,)))
 
     def sensitivity(
         self, operator: SupportsSensitivity, genomes: np.ndarray, seen: ExperienceBatch, directions: np.ndarray
     ) -> np.ndarray:
         """Return the raw sensitivities `[B, P]` of genomes `[B, P]` along directions `[B, P]`."""
 
-        def measured(own: Sequence[Tensor], inputs: list[Tensor], common: Sequence[Tensor]) -> Tensor:
-            return operator.sensitivity(self.network, own[0], inputs, own[1])
+        def body(lanes: Sequence[Tensor], inputs: list[Tensor], shared: Sequence[Tensor]) -> Tensor:
+            return operator.sensitivity(self.network, lanes[0], inputs, lanes[1])
 
         self._check_differentiable(genomes, seen)
-        return cast(np.ndarray, self._run(("sensitivity", operator), measured, (genomes, directions), seen))
+        return cast(np.ndarray, self._run(("sensitivity", operator), body, (genomes, directions), seen))
 
     def rows(self, genomes: np.ndarray, seen: ExperienceBatch) -> np.ndarray:
         """Return the output rows `[B, I, K]` of genomes `[B, P]`."""
 
-        def rows(own: Sequence[Tensor], inputs: list[Tensor], common: Sequence[Tensor]) -> Tensor:
-            return self.network.rows(own[0], inputs)
+        def body(lanes: Sequence[Tensor], inputs: list[Tensor], shared: Sequence[Tensor]) -> Tensor:
+            return self.network.rows(lanes[0], inputs)
 
-        return cast(np.ndarray, self._run("rows", rows, (genomes,), seen))
+        return cast(np.ndarray, self._run("rows", body, (genomes,), seen))
 
     def divergence(self, genomes: np.ndarray, others: np.ndarray, seen: ExperienceBatch) -> np.ndarray:
-        """Return the divergence `[B]` of genomes `[B, P]` from others `[B, P]`, either of which may be `[1, P]`."""
-        # One after the other, by the same function: equal genomes then have equal outputs, and a divergence of zero.
-        first, second = (tf.constant(self.rows(own, seen)) for own in (genomes, others))
-        found: np.ndarray = divergence_of_rows(first, second).numpy()
-        return found
+        """Return the divergence `[B]` of genomes `[B, P]` from others `[B, P]`; either may be `[1, P]`."""
+        # One after the other, by the same function: equal genomes then have equal outputs and a divergence of zero.
+        first, second = (tf.constant(self.rows(batch, seen)) for batch in (genomes, others))
+        result: np.ndarray = divergence_of_rows(first, second).numpy()
+        return result
 
     def _check_differentiable(self, genomes: np.ndarray, seen: ExperienceBatch) -> None:
-        """Refuse a network without a gradient: by the first genome, and once for inputs of one shape."""
+        """Raise an error for a network without a gradient; checked with the first genome, once per input shape."""
         shapes = tuple(tuple(x.shape[1:]) for x in seen.inputs)
         inputs = [x[:1] for x in seen.inputs]
-        self._checked.get(shapes, lambda: check_differentiable(self.network, tf.constant(genomes[:1]), inputs))
+        self._differentiable.get(shapes, lambda: check_differentiable(self.network, tf.constant(genomes[:1]), inputs))
 
     def _run(
         self,
         name: Hashable,
         body: Body,
-        own: Sequence[np.ndarray],
+        arrays: Sequence[np.ndarray],
         seen: ExperienceBatch,
-        common: Sequence[Tensor] = (),
+        shared: Sequence[Tensor] = (),
     ) -> Any:
-        count = len(own[0])
-        if not count:  # the shape of nothing is that of something
-            own = [np.zeros([1, *x.shape[1:]], x.dtype) for x in own]
+        count = len(arrays[0])
+        if not count:  # run one lane of zeros to find the shape of an empty result
+            arrays = [np.zeros([1, *x.shape[1:]], x.dtype) for x in arrays]
         parts = []
         for start in range(0, max(1, count), MAX_LANES):
-            lanes = min(MAX_LANES, max(1, count) - start)
-            place = start + np.minimum(np.arange(self._width(lanes)), lanes - 1)
-            mine = [tf.constant(x[place]) for x in own]
-            inputs = [tf.gather(x, place) for x in seen.inputs] if seen.each else seen.inputs
-            call = self._function(name, body, mine, inputs, common, each=seen.each)
-            found = call(*mine, *inputs, *common)
-            parts.append(tf.nest.map_structure(lambda x: x.numpy()[: min(lanes, count)], found))  # noqa: B023
+            used = min(MAX_LANES, max(1, count) - start)
+            index = start + np.minimum(np.arange(self._width(used)), used - 1)
+            lanes = [tf.constant(x[index]) for x in arrays]
+            inputs = [tf.gather(x, index) for x in seen.inputs] if seen.each else seen.inputs
+            function = self._function(name, body, lanes, inputs, shared, each=seen.each)
+            result = function(*lanes, *inputs, *shared)
+            parts.append(tf.nest.map_structure(lambda x: x.numpy()[: min(used, count)], result))  # noqa: B023
         return parts[0] if len(parts) == 1 else tf.nest.map_structure(lambda *x: np.concatenate(x), *parts)
 
     def _width(self, lanes: int) -> int:
-        """Return how many lanes are run: with XLA a power of two, and never one alone, which it rounds differently."""
+        """Return the padded width: with XLA a power of two, and at least two, since XLA rounds one lane differently."""
         if not (self._compiled and self._plan.jit):
             return lanes
         return max(self._plan.least_width, 1 << (lanes - 1).bit_length())
 
     def _function(
-        self, name: Hashable, body: Body, own: list[Tensor], inputs: list[Tensor], common: Sequence[Tensor], each: bool
+        self,
+        name: Hashable,
+        body: Body,
+        lanes: list[Tensor],
+        inputs: list[Tensor],
+        shared: Sequence[Tensor],
+        each: bool,
     ) -> Callable[..., Any]:
-        ends = len(own), len(own) + len(inputs)
+        ends = len(lanes), len(lanes) + len(inputs)
 
         def flat(*tensors: Tensor) -> Any:
-            mine, seen, shared = tensors[: ends[0]], list(tensors[ends[0] : ends[1]]), tensors[ends[1] :]
+            own, seen, common = tensors[: ends[0]], list(tensors[ends[0] : ends[1]]), tensors[ends[1] :]
             if not (self._compiled and self._plan.one_by_one):
-                return body(mine, seen, shared)
+                return body(own, seen, common)
             if not each:
-                return map_one_by_one(lambda *lane: body(lane, seen, shared))(*mine)
-            return map_one_by_one(lambda *lane: body(lane[: ends[0]], list(lane[ends[0] :]), shared))(*mine, *seen)
+                return map_one_by_one(lambda *lane: body(lane, seen, common))(*own)
+            return map_one_by_one(lambda *lane: body(lane[: ends[0]], list(lane[ends[0] :]), common))(*own, *seen)
 
         if not self._compiled:
             return flat
-        width = own[0].shape[0] if self._plan.jit else None
+        width = lanes[0].shape[0] if self._plan.jit else None
         key = (name, width, each, *((tuple(x.shape[1:]), x.dtype) for x in inputs))
 
-        def traced() -> Callable[..., Any]:
-            specs = [tf.TensorSpec([width, *x.shape[1:]], x.dtype) for x in own]
+        def trace() -> Callable[..., Any]:
+            specs = [tf.TensorSpec([width, *x.shape[1:]], x.dtype) for x in lanes]
             specs += [tf.TensorSpec([width if each else 1, *x.shape[1:]], x.dtype) for x in inputs]
-            specs += [tf.TensorSpec(x.shape, x.dtype) for x in common]
-            # By hand: it saves the search for the right trace at every call, and TensorFlow, which counts by the line
-            # of code, would warn of retracing where there is none.
+            specs += [tf.TensorSpec(x.shape, x.dtype) for x in shared]
+            # A concrete function saves the search for the right trace on each call. It also avoids a warning about
+            # retracing that does not happen: TensorFlow counts traces by the line of code.
             return tf.function(flat, jit_compile=self._plan.jit).get_concrete_function(*specs)
 
-        return cast(Callable[..., Any], self.functions.get(key, traced))
-
-
-ATTRIBUTE: Final = "_tfsm_lanes"
+        return cast(Callable[..., Any], self.functions.get(key, trace))
 
 
 @dataclass(frozen=True)
 class CachedRunner:
-    """Compiled functions, and the variables that they were compiled for."""
+    """A runner, and the variables that it was made for."""
 
     variables: tuple[Any, ...]
-    lanes: BatchRunner
+    runner: BatchRunner
 
 
 def runner_for(model: keras.Model) -> BatchRunner:
-    """Return what was compiled for a model, or make it anew if other variables are trainable than were."""
+    """Return the model's cached runner, or a new one if other variables are trainable now."""
     check_model(model)
     variables = tuple(model.trainable_variables)
-    # With the model itself, past Keras' own bookkeeping: what is compiled refers to the model, so that any table of
-    # ours, weak or not, would keep both for ever. This way they are collected together.
-    kept = vars(model).get(ATTRIBUTE)
-    if kept is None or list(map(id, kept.variables)) != list(map(id, variables)):
-        kept = CachedRunner(variables, BatchRunner(Network(model)))
-        vars(model)[ATTRIBUTE] = kept
-    return kept.lanes
+    # Stored in the model itself, bypassing Keras' attribute tracking. Compiled functions refer to the model, so any
+    # table of ours, weak or not, would keep both alive forever. This way they are collected together.
+    cached = vars(model).get(CACHE_ATTRIBUTE)
+    if cached is None or list(map(id, cached.variables)) != list(map(id, variables)):
+        cached = CachedRunner(variables, BatchRunner(Network(model)))
+        vars(model)[CACHE_ATTRIBUTE] = cached
+    return cached.runner

@@ -1,6 +1,6 @@
-"""Pure tensor functions: noise, divergence, sensitivities, line search.
+"""Pure tensor functions: random numbers, sampling of experiences, divergence, sensitivities and line search.
 
-All of them broadcast over leading axes: a genome may be `[P]` or `[B, P]`, its seed then `[2]` or `[B, 2]`.
+All functions broadcast over leading axes: a genome may be `[P]` or `[B, P]`, with a seed of `[2]` or `[B, 2]`.
 """
 
 from __future__ import annotations

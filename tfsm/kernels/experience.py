@@ -1,4 +1,4 @@
-"""Frames, sampling of experiences."""
+"""Sampling of experiences, and sequences of frames that share a table."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from tfsm.kernels.random import uniform
 
 
 class IndexedFrames(tf.experimental.ExtensionType):
-    """Sequences `[B, N, T, ...]` by a table of what there is to see and by which of it is seen at each time.
+    """Sequences `[B, N, T, ...]`, stored as a table of frames and the index of the frame at each time.
 
-    A network runs layers that see one time alone (`TimeDistributed`) once for each entry of the table, forward and
-    backward, and gets the same numbers as from the sequences written out.
+    A network runs `TimeDistributed` layers once per entry of the table, forward and backward, and computes the same
+    numbers as from the dense sequences.
     """
 
     table: tf.Tensor
     """`[V, ...]`"""
     index: tf.Tensor
-    """`[B, N, T]`, integers below V; B is 1 where all genomes see the same."""
+    """`[B, N, T]`, integers below V; B is 1 if all genomes see the same."""
 
     @property
     def shape(self) -> tf.TensorShape:
-        """Return the shape of the sequences written out."""
+        """The shape of the dense sequences."""
         return self.index.shape.concatenate(self.table.shape[1:])
 
     @property
     def dtype(self) -> Any:
-        """Return the type of what is seen."""
+        """The type of the frames."""
         return self.table.dtype
 
     def to_dense(self) -> Tensor:
-        """Write the sequences out."""
+        """Return the sequences as a dense tensor."""
         return tf.gather(self.table, self.index)
 
 
 def to_dense(inputs: Nest) -> Nest:
-    """Write out all `Frames` among a network's inputs."""
+    """Return a network's inputs with all `IndexedFrames` as dense tensors."""
     return tf.nest.map_structure(lambda x: x.to_dense() if isinstance(x, IndexedFrames) else x, inputs)
 
 
@@ -47,9 +47,9 @@ def sample_experiences(experience: Nest, count: int, seed: Tensor, *, replacemen
 
     Args:
         experience: tensors `[N, ...]` for seeds `[2]`, or `[B, N, ...]` (or `[1, N, ...]`) for seeds `[B, 2]`.
-        count: how many; without replacement, all of them and in order where there are no more than that.
+        count: the number to sample; without replacement, all of them in order if there are no more than that.
         seed: `[2]` or `[B, 2]`.
-        replacement: whether one experience may be drawn twice.
+        replacement: whether an experience may be drawn twice.
     """
     leaves = tf.nest.flatten(experience)
     axis = seed.shape.rank - 1
@@ -68,6 +68,6 @@ def _gather(leaf: Tensor, index: Tensor, axis: int) -> Tensor:
         return IndexedFrames(leaf.table, _gather(leaf.index, index, axis))
     if axis == 0:
         return tf.gather(leaf, index)
-    if leaf.shape[0] == 1:  # one experience shared by all genomes: each still draws its own
+    if leaf.shape[0] == 1:  # shared by all genomes, but each draws its own sample
         return tf.gather(leaf[0], index)
     return tf.gather(leaf, index, batch_dims=1)

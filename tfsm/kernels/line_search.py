@@ -1,4 +1,4 @@
-"""The search along a direction for the magnitude that gives a wanted divergence."""
+"""Line search: finds the magnitude along a direction that gives a target divergence."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import tensorflow as tf
 from tfsm.interfaces import Tensor
 
 MAX_MAGNITUDE = 1e6
-"""Magnitudes stop here; a divergence not reached by then is called out of reach."""
+"""Magnitudes stop here; a target that is not reached by then is out of reach."""
 
 
 class LineSearchResult(NamedTuple):
-    """Where the search ended: all `[B]`."""
+    """The end of a line search; all fields are `[B]`."""
 
     magnitude: Tensor
     value: Tensor
@@ -24,9 +24,9 @@ class LineSearchResult(NamedTuple):
 
 class _Bracket(NamedTuple):
     step: Tensor
-    low: Tensor  # largest magnitude known to give too little
+    low: Tensor  # largest magnitude known to give too small a value
     low_value: Tensor
-    high: Tensor  # smallest magnitude known to give too much; infinite until one is seen
+    high: Tensor  # smallest magnitude known to give too large a value; infinite until there is one
     high_value: Tensor
     trial: Tensor
     best: Tensor
@@ -41,22 +41,22 @@ def line_search(
 ) -> LineSearchResult:
     """Find magnitudes `[B]` with `measure(magnitude)` within `tolerance` of `target`.
 
-    Divergence grows with the square of a small magnitude, so a step in log-log coordinates with slope 2 nearly
-    hits. From the first step on the answer is bracketed where it can be: inside the bracket the log-log secant is
-    tried, or, where that would creep, the middle. Continuity then leaves it nowhere to hide.
+    The divergence grows with the square of a small magnitude, so that one step in log-log coordinates with slope 2
+    nearly hits the target. From the first step on, the solution is bracketed as soon as possible. Inside the bracket
+    the search tries the log-log secant, or the middle if the secant converges too slowly; by continuity, it converges.
 
     Args:
         measure: from magnitudes `[B]` to values `[B]`, continuous and 0 at 0.
-        target: the wanted value, a scalar or `[B]`.
+        target: the target value, a scalar or `[B]`.
         start: the first magnitudes to try, `[B]`.
         tolerance: the relative error that ends the search.
-        max_steps: the most measurements.
+        max_steps: maximum number of measurements.
 
     Returns:
-        The best magnitude seen, its value, whether it is within the tolerance, and the steps it took.
+        The best magnitude, its value, whether that is within the tolerance, and the number of steps.
     """
     target = tf.broadcast_to(tf.cast(target, start.dtype), tf.shape(start))
-    # A divergence of zero is had by not moving at all.
+    # A target of zero means not to move at all.
     nothing = target <= 0
     zero = tf.zeros_like(start)
     state = _Bracket(
@@ -84,7 +84,7 @@ def line_search(
 
 
 def _advance(s: _Bracket, value: Tensor, target: Tensor, tolerance: float) -> _Bracket:
-    # What cannot be measured is far too much.
+    # A value that is not finite counts as far too large.
     finite = tf.math.is_finite(value)
     value = tf.where(finite, value, tf.constant(value.dtype.max, value.dtype))
     live = ~s.done
@@ -116,13 +116,13 @@ def _next_trial(
     tiny = tf.constant(1e-30, value.dtype)
     ratio = tf.sqrt(target / tf.maximum(value, tiny))
     unbracketed = tf.math.is_inf(high)
-    # The square law gets two tries; then, at least double or halve, lest a flat curve make the search creep.
+    # Follow the square law twice, then at least double or halve, so that a flat curve does not slow the search down.
     least = tf.where(s.step < 2, tf.constant(1.0, value.dtype), tf.constant(2.0, value.dtype))
     grown = tf.minimum(s.trial * tf.clip_by_value(ratio, least, 1e3), tf.constant(MAX_MAGNITUDE, value.dtype))
     shrunk = s.trial * tf.clip_by_value(ratio, 1e-3, 1.0 / least)
     slope = tf.math.log(tf.maximum(high_value, tiny) / tf.maximum(low_value, tiny))
     share = tf.math.log(target / tf.maximum(low_value, tiny)) / tf.where(slope > 0, slope, tf.ones_like(slope))
-    # Every third step takes the middle, so that a crooked curve cannot make the secant creep.
+    # Every third step takes the middle, so that an irregular curve cannot slow the secant down.
     middle = tf.equal(s.step % 3, 2)
     share = tf.where(middle, tf.constant(0.5, value.dtype), tf.clip_by_value(share, 0.02, 0.98))
     span = tf.math.log(tf.maximum(high, tiny) / tf.maximum(low, tiny))

@@ -1,7 +1,7 @@
 """Counter-based random numbers: Threefry-2x32 with 20 rounds (Salmon et al. 2011), in plain tensor operations.
 
-A seed is two 32-bit words. The numbers depend on the seed and their place alone: not on how many seeds share a
-batch, nor on whether the code around is compiled. Under XLA a genome's worth of noise is one fused loop
+A seed is two 32-bit words. The numbers depend only on the seed and their position: not on the number of seeds in a
+batch, nor on whether the surrounding code is compiled. Under XLA the noise of a genome is one fused loop
 (`python -m benchmarks.microbenchmarks noise` compares it with `tf.random.stateless_normal`).
 """
 
@@ -38,18 +38,18 @@ def threefry(key: tuple[Tensor, Tensor], counter: tuple[Tensor, Tensor]) -> tupl
 
 
 def root_seed(seed: int) -> Tensor:
-    """Return the seed `[2]` (int32) of a whole number below 2**63."""
+    """Return the seed `[2]` (int32) for an integer below 2**63."""
     words = np.array([seed & 0xFFFFFFFF, seed >> 32], np.uint32)
     return tf.constant(words.view(np.int32))
 
 
 @_no_autograph
 def fold_in(seed: Tensor, *data: Tensor | int) -> Tensor:
-    """Derive a new seed `[..., 2]` from a seed and one or two whole numbers, each a scalar or `[...]`."""
+    """Derive a new seed `[..., 2]` from a seed and one or two integers, each a scalar or `[...]`."""
     words = [tf.cast(tf.convert_to_tensor(d), tf.int32) for d in data] + [tf.constant(0)]
     k0, k1 = _words(seed)
     x0, x1 = threefry((k0, k1), (_bits(words[0]), _bits(words[1])))
-    # XOR with the complement keeps a fold apart from the numbers drawn with the same seed and counter.
+    # XOR with the complement keeps the new seed apart from numbers drawn with the same seed and counter.
     return tf.stack([tf.cast(tf.bitwise.invert(x0), tf.int32), tf.cast(x1, tf.int32)], axis=-1)
 
 
@@ -72,7 +72,7 @@ def random_bits(seed: Tensor, size: int) -> Tensor:
 @_no_autograph
 def uniform(seed: Tensor, size: int, dtype: tf.DType = tf.float32) -> Tensor:
     """Draw `[..., size]` numbers, uniform in the open interval (0, 1), from seeds `[..., 2]`."""
-    # 23 bits and a half: exact in float32, and never 0 or 1.
+    # 23 bits plus one half: exact in float32, and never 0 or 1.
     bits = tf.cast(tf.bitwise.right_shift(random_bits(seed, size), _word(9)), tf.int32)
     return (tf.cast(bits, dtype) + 0.5) * (2.0**-23)
 
@@ -80,12 +80,12 @@ def uniform(seed: Tensor, size: int, dtype: tf.DType = tf.float32) -> Tensor:
 @_no_autograph
 def gaussian(seed: Tensor, size: int, dtype: tf.DType = tf.float32) -> Tensor:
     """Draw `[..., size]` standard normal numbers from seeds `[..., 2]`."""
-    # Drawn in float32 whatever the type, so that a float64 twin of a run sees the same noise.
+    # Drawn in float32 for all types, so that a run in float64 gets the same noise.
     return tf.cast(_gaussian(seed, size), dtype)
 
 
-# Compiled even where the code around is not: TensorFlow's own elementwise kernels round differently at the end of an
-# array than within it, so that a genome's noise would depend on its place in the batch.
+# Compiled even if the surrounding code is not: TensorFlow's elementwise kernels round differently at the end of an
+# array than within it, so that the noise of a genome would depend on its position in the batch.
 @tf.function(jit_compile=True, autograph=False)
 def _gaussian(seed: Tensor, size: int) -> Tensor:
     return tf.math.erfinv(2.0 * uniform(seed, size) - 1.0) * math.sqrt(2.0)
@@ -93,11 +93,11 @@ def _gaussian(seed: Tensor, size: int) -> Tensor:
 
 @_no_autograph
 def distinct_integers(seed: Tensor, count: int, below: int) -> Tensor:
-    """Draw `[..., count]` different whole numbers below `below`, every such set equally likely."""
+    """Draw `[..., count]` distinct integers below `below`; all such sets are equally likely."""
     if count > 16:
         return tf.math.top_k(uniform(seed, below), count, sorted=False).indices
     ranks = tf.cast(uniform(seed, count) * tf.range(below, below - count, -1, dtype=tf.float32), tf.int32)
-    chosen: list[Tensor] = []  # sorted: the j-th rank counts only numbers not yet chosen
+    chosen: list[Tensor] = []  # sorted; the j-th rank counts only numbers that are not chosen yet
     drawn: list[Tensor] = []
     for j in range(count):
         value = tf.minimum(ranks[..., j], below - 1 - j)
@@ -121,7 +121,7 @@ def _word(value: int) -> Tensor:
 
 
 def _bits(value: Tensor) -> Tensor:
-    # A cast wraps around, so it keeps the bits; unlike a bitcast it can be mapped over seeds.
+    # A cast wraps around, so it keeps the bits; unlike a bitcast, it works in vectorized_map.
     return tf.cast(value, tf.uint32)
 
 

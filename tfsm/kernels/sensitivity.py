@@ -1,4 +1,4 @@
-r"""Sum/abs/rms/second-order, probes, guards, divergence.
+r"""Divergence between outputs, and the sensitivities of the outputs to each weight.
 
 .. math:: D(\delta; w) = \frac1I \sum_i \sum_k (y_{ik}(w) - y_{ik}(w + \delta))^2
 
@@ -10,17 +10,18 @@ With experiences :math:`i`, outputs :math:`k` and output gradients :math:`g_{ik}
     s_{RMS} = \sqrt{\tfrac1I \textstyle\sum_{ik} g_{ik}^2}, \quad
     s_{SO} = \sqrt{|H v|}, \; H v = \tfrac2I \textstyle\sum_{ik} g_{ik} (g_{ik} \cdot v).
 
-`H` is the Hessian of the divergence at no perturbation; the residual is zero there, so that only first derivatives
-of the outputs are left of it, exactly.
+`H` is the Hessian of the divergence at a perturbation of zero. The residual is zero there, so that exactly the first
+derivatives of the outputs remain.
 
-With independent signs :math:`\varepsilon`, the cross terms of a squared sum vanish on average:
+SUM and RMS can also be estimated by random probes (Hutchinson's estimator). With independent signs
+:math:`\varepsilon`, the cross terms of a squared sum vanish on average:
 
 .. math::
     E\Big(\sum_{ik} \varepsilon_{ik} g_{ik}\Big)^2 = \sum_{ik} g_{ik}^2, \quad
     E\Big(\sum_k \varepsilon_k \sum_i g_{ik}\Big)^2 = \sum_k \Big(\sum_i g_{ik}\Big)^2.
 
-So squares of sensitivities are had without bias; their roots are a little too small on average, the less so the more
-probes there are.
+The squares of the sensitivities are thus estimated without bias. Their roots are slightly too small on average, the
+less so the more probes there are.
 """
 
 from __future__ import annotations
@@ -35,45 +36,31 @@ from tfsm.interfaces import Nest, Tensor
 from tfsm.kernels.experience import IndexedFrames
 from tfsm.kernels.random import fold_in, random_bits
 
-
-def guard_sensitivity(sensitivity: Tensor, zero: float, floor: float) -> Tensor:
-    """Return the sensitivity with zeros replaced by `zero`, then nothing below `floor`."""
-    replaced = tf.where(sensitivity == 0, tf.constant(zero, sensitivity.dtype), sensitivity)
-    return tf.maximum(replaced, floor)
-
-
-def clip_change(change: Tensor, most: float | None) -> Tensor:
-    """Return a perturbation in which no weight changes by more than `most`."""
-    return change if most is None else tf.clip_by_value(change, -most, most)
-
-
-def divergence(rows: Tensor, other: Tensor) -> Tensor:
-    """Return the divergence `[...]` between output rows `[..., I, K]`."""
-    return tf.reduce_mean(tf.reduce_sum(tf.square(rows - other), axis=-1), axis=-1)
-
-
-Params = ParamSpec("Params")
+UNROLLED_OUTPUTS = 8
+"""Up to this number of outputs the graph has one backward pass each; more run in a loop, which compiles faster."""
 
 ElementSize = Callable[[Tensor], Tensor]
-"""How large gradients are, element by element: `tf.abs` or `tf.square`."""
+"""The size of gradients, element by element: `tf.abs` or `tf.square`."""
 SumOverExamples = Callable[[Sequence[Tensor], ElementSize], Tensor]
-"""From the gradients with respect to deltas, and a size, to the sum over inputs of gradients' sizes `[B, P]`."""
+"""From the gradients with respect to the deltas, and a size, to the sum over inputs of gradients' sizes `[B, P]`."""
+SizeSum = Callable[[Tensor], Tensor]
+"""From a cotangent `[R, K]` to the sum of the gradients' sizes over inputs `[B, P]`."""
 
 
 class SupportsRows(Protocol):
-    """What a kernel needs of a network."""
+    """What a sensitivity needs of a network."""
 
     def rows(self, genomes: Tensor, inputs: Nest) -> Tensor:
         """Return output rows `[B, I, K]` of genomes `[B, P]`."""
         ...
 
     def rows_per_example(self, genomes: Tensor, inputs: Nest) -> Tensor:
-        """Return `[B * N, R, K]` for genomes `[B * N, P]`, each of which sees one input."""
+        """Return rows `[B * N, R, K]` of genomes `[B * N, P]`, each of which sees one input."""
         ...
 
     @property
     def has_per_example_gradients(self) -> bool:
-        """Whether `rows_and_deltas` can be had."""
+        """Whether `rows_and_deltas` is available."""
         ...
 
     def rows_and_deltas(
@@ -83,11 +70,12 @@ class SupportsRows(Protocol):
         ...
 
 
+Params = ParamSpec("Params")
 Kernel = Callable[Concatenate[SupportsRows, Tensor, Nest, Params], Tensor]
 
 
 def accepts_single_genome(kernel: Kernel[Params]) -> Kernel[Params]:
-    """Let a kernel of genomes `[B, P]` and inputs `[B, N, ...]` take `[P]` and `[N, ...]` too."""
+    """Let a kernel of genomes `[B, P]` and inputs `[B, N, ...]` also take `[P]` and `[N, ...]`."""
 
     @tf.autograph.experimental.do_not_convert
     @functools.wraps(kernel)
@@ -103,32 +91,48 @@ def accepts_single_genome(kernel: Kernel[Params]) -> Kernel[Params]:
 
 
 def add_batch_axis(inputs: Nest) -> Nest:
-    """Return inputs `[N, ...]` of one genome as those of a batch of one."""
-    return tf.nest.map_structure(
-        lambda x: IndexedFrames(x.table, x.index[None]) if isinstance(x, IndexedFrames) else x[None], inputs
-    )
+    """Return the inputs `[N, ...]` of one genome as those of a batch of one."""
+
+    def add_axis(x: Tensor | IndexedFrames) -> Tensor | IndexedFrames:
+        return IndexedFrames(x.table, x.index[None]) if isinstance(x, IndexedFrames) else x[None]
+
+    return tf.nest.map_structure(add_axis, inputs)
 
 
-UNROLLED_OUTPUTS = 8
-"""Up to so many outputs get a backward pass each in the graph; more go through a loop, which compiles faster."""
+def divergence(rows: Tensor, other: Tensor) -> Tensor:
+    """Return the divergence `[...]` between output rows `[..., I, K]`."""
+    return tf.reduce_mean(tf.reduce_sum(tf.square(rows - other), axis=-1), axis=-1)
+
+
+def guard_sensitivity(sensitivity: Tensor, zero: float, floor: float) -> Tensor:
+    """Return the sensitivity with zeros replaced by `zero`, and then nothing below `floor`."""
+    replaced = tf.where(sensitivity == 0, tf.constant(zero, sensitivity.dtype), sensitivity)
+    return tf.maximum(replaced, floor)
+
+
+def clip_change(change: Tensor, limit: float | None) -> Tensor:
+    """Return a perturbation in which no weight changes by more than `limit`."""
+    return change if limit is None else tf.clip_by_value(change, -limit, limit)
 
 
 @accepts_single_genome
 def sum_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest) -> Tensor:
-    """Return SM-G-SUM's sensitivity `[B, P]`: one backward pass an output, whatever the number of experiences."""
+    """Return the sensitivity of SM-G-SUM `[B, P]`: one backward pass per output, for any number of experiences."""
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(genomes)
-        totals = tf.reduce_sum(network.rows(genomes, inputs), axis=[0, 1])  # [K]: genomes don't mix, so one sum serves
+        totals = tf.reduce_sum(
+            network.rows(genomes, inputs), axis=[0, 1]
+        )  # [K]; genomes do not mix, so one sum is enough
     outputs = totals.shape[0]
     return tf.sqrt(_sum_over(outputs, lambda k: tf.square(_pull_back(tape, totals, genomes, tf.one_hot(k, outputs)))))
 
 
 @accepts_single_genome
 def abs_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest) -> Tensor:
-    """Return SM-G-ABS's sensitivity `[B, P]`, exactly.
+    """Return the exact sensitivity of SM-G-ABS `[B, P]`.
 
-    Where every layer tells what its weights are multiplied by, a backward pass an output row suffices: for a dense
-    layer the sum over experiences of `|a_i d_i^T|` is `|A|^T |D|`. Elsewhere each experience gets a copy of its genome.
+    If all layers report per-example gradients, it takes one backward pass per output row: for a dense layer the sum of
+    `|a_i d_i^T|` over experiences is `|A|^T |D|`. Otherwise each experience gets a copy of its genome.
     """
     mean, outputs = _mean_sizes(network, genomes, inputs, tf.abs)
     return tf.sqrt(_sum_over(outputs, lambda k: tf.square(mean(k))))
@@ -136,63 +140,48 @@ def abs_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest) -> Ten
 
 @accepts_single_genome
 def rms_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest) -> Tensor:
-    """Return SM-G-RMS's sensitivity `[B, P]`, exactly, in the way of `abs_sensitivity` and at its price."""
+    """Return the exact sensitivity of SM-G-RMS `[B, P]`, in the same way and at the same cost as `abs_sensitivity`."""
     mean, outputs = _mean_sizes(network, genomes, inputs, tf.square)
     return tf.sqrt(_sum_over(outputs, mean))
 
 
-def _mean_sizes(
-    network: SupportsRows, genomes: Tensor, inputs: Nest, size: ElementSize
-) -> tuple[Callable[[Tensor], Tensor], int]:
-    """Return a function from an output to the mean over experiences of its gradient's size `[B, P]`, and K."""
-    count = tf.nest.flatten(inputs)[0].shape[1]
-    gradients = _sizes_by_products if network.has_per_example_gradients else _sizes_by_copies
-    sizes, rows, outputs = gradients(network, genomes, inputs, count, size)
-
-    def mean(k: Tensor) -> Tensor:
-        return _sum_over(rows, lambda row: sizes(tf.one_hot(row, rows)[:, None] * tf.one_hot(k, outputs))) / (
-            count * rows
-        )
-
-    return mean, outputs
+def second_order_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest, direction: Tensor) -> Tensor:
+    """Return the sensitivity of SM-G-SO `[B, P]` along a direction `[B, P]`, used as given."""
+    return tf.sqrt(tf.abs(hessian_vector_product(network, genomes, inputs, direction)))
 
 
-SizeSum = Callable[[Tensor], Tensor]
-"""From a cotangent `[R, K]` to the sum over inputs of the gradients' sizes `[B, P]`."""
+@accepts_single_genome
+def estimate_rms_sensitivity(
+    network: SupportsRows, genomes: Tensor, inputs: Nest, seed: Tensor, *, probes: int
+) -> Tensor:
+    """Estimate the sensitivity of SM-G-RMS `[B, P]`, with one random sign per output and experience.
+
+    Args:
+        network: the network.
+        genomes: `[B, P]`.
+        inputs: `[B, N, ...]`, or `[1, N, ...]` if all genomes see the same.
+        seed: `[B, 2]`; the estimate of a genome depends on its own seed only.
+        probes: number of probes, one backward pass each.
+    """
+    return _estimate(network, genomes, inputs, seed, probes, sign_per_experience=True)
 
 
-def _sizes_by_products(
-    network: SupportsRows, genomes: Tensor, inputs: Nest, count: int, size: ElementSize
-) -> tuple[SizeSum, int, int]:
-    with tf.GradientTape(persistent=True) as tape:
-        found, deltas, summed = network.rows_and_deltas(genomes, inputs, tape.watch)
-        outputs = found.shape[-1]
-        rows = found.shape[1] // count
-        totals = tf.reduce_sum(tf.reshape(found, [-1, rows, outputs]), axis=0)  # [R, K]: inputs don't mix
-    return lambda cotangent: summed(_pull_back(tape, totals, deltas, cotangent), size), rows, outputs
+@accepts_single_genome
+def estimate_sum_sensitivity(
+    network: SupportsRows, genomes: Tensor, inputs: Nest, seed: Tensor, *, probes: int
+) -> Tensor:
+    """Estimate the sensitivity of SM-G-SUM `[B, P]`, with one random sign per output.
 
-
-def _sizes_by_copies(
-    network: SupportsRows, genomes: Tensor, inputs: Nest, count: int, size: ElementSize
-) -> tuple[SizeSum, int, int]:
-    copies = tf.repeat(genomes, count, axis=0)  # [B * N, P]
-    with tf.GradientTape(persistent=True) as tape:
-        tape.watch(copies)
-        totals = tf.reduce_sum(network.rows_per_example(copies, inputs), axis=0)  # [R, K]: copies don't mix
-    rows, outputs = totals.shape
-
-    def sizes(cotangent: Tensor) -> Tensor:
-        gradients = size(_pull_back(tape, totals, copies, cotangent))
-        return tf.reduce_sum(tf.reshape(gradients, [-1, count, genomes.shape[-1]]), axis=1)
-
-    return sizes, rows, outputs
+    The arguments are those of `estimate_rms_sensitivity`.
+    """
+    return _estimate(network, genomes, inputs, seed, probes, sign_per_experience=False)
 
 
 @accepts_single_genome
 def hessian_vector_product(network: SupportsRows, genomes: Tensor, inputs: Nest, direction: Tensor) -> Tensor:
-    """Return `H v` `[B, P]`, the divergence's Hessian at no perturbation times a direction `[B, P]`.
+    """Return `H v` `[B, P]`, the Hessian of the divergence at a perturbation of zero times a direction `[B, P]`.
 
-    The inner tape gives `J^T r`, which is linear in `r`: its derivative along `v`, by the outer tape, is `J v`.
+    The inner tape gives `J^T r`, which is linear in `r`: its derivative along `v`, from the outer tape, is `J v`.
     """
     with tf.GradientTape() as outer:
         with tf.GradientTape(persistent=True) as inner:
@@ -206,9 +195,81 @@ def hessian_vector_product(network: SupportsRows, genomes: Tensor, inputs: Nest,
     return _pull_back(inner, rows, genomes, 2.0 / experiences * pushed)
 
 
-def second_order_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest, direction: Tensor) -> Tensor:
-    """Return SM-G-SO's sensitivity `[B, P]` along a direction `[B, P]`, used as it is given."""
-    return tf.sqrt(tf.abs(hessian_vector_product(network, genomes, inputs, direction)))
+def _mean_sizes(
+    network: SupportsRows, genomes: Tensor, inputs: Nest, size: ElementSize
+) -> tuple[Callable[[Tensor], Tensor], int]:
+    """Return a function from an output to the mean size of its gradient over experiences `[B, P]`, and K."""
+    count = tf.nest.flatten(inputs)[0].shape[1]
+    sum_sizes = _sum_by_products if network.has_per_example_gradients else _sum_by_copies
+    sizes, rows, outputs = sum_sizes(network, genomes, inputs, count, size)
+
+    def mean(k: Tensor) -> Tensor:
+        return _sum_over(rows, lambda row: sizes(tf.one_hot(row, rows)[:, None] * tf.one_hot(k, outputs))) / (
+            count * rows
+        )
+
+    return mean, outputs
+
+
+def _sum_by_products(
+    network: SupportsRows, genomes: Tensor, inputs: Nest, count: int, size: ElementSize
+) -> tuple[SizeSum, int, int]:
+    with tf.GradientTape(persistent=True) as tape:
+        output_rows, deltas, sum_over_examples = network.rows_and_deltas(genomes, inputs, tape.watch)
+        outputs = output_rows.shape[-1]
+        rows = output_rows.shape[1] // count
+        totals = tf.reduce_sum(tf.reshape(output_rows, [-1, rows, outputs]), axis=0)  # [R, K]; inputs do not mix
+    return lambda cotangent: sum_over_examples(_pull_back(tape, totals, deltas, cotangent), size), rows, outputs
+
+
+def _sum_by_copies(
+    network: SupportsRows, genomes: Tensor, inputs: Nest, count: int, size: ElementSize
+) -> tuple[SizeSum, int, int]:
+    copies = tf.repeat(genomes, count, axis=0)  # [B * N, P]
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(copies)
+        totals = tf.reduce_sum(network.rows_per_example(copies, inputs), axis=0)  # [R, K]; copies do not mix
+    rows, outputs = totals.shape
+
+    def sizes(cotangent: Tensor) -> Tensor:
+        gradients = size(_pull_back(tape, totals, copies, cotangent))
+        return tf.reduce_sum(tf.reshape(gradients, [-1, count, genomes.shape[-1]]), axis=1)
+
+    return sizes, rows, outputs
+
+
+def _estimate(
+    network: SupportsRows, genomes: Tensor, inputs: Nest, seed: Tensor, probes: int, *, sign_per_experience: bool
+) -> Tensor:
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(genomes)
+        rows = network.rows(genomes, inputs)  # [B, I, K]
+    lanes, experiences, outputs = rows.shape
+    groups = experiences if sign_per_experience else 1
+
+    def square_probe(probe: Tensor) -> Tensor:
+        signs = _draw_signs(fold_in(seed, probe), groups * outputs, rows.dtype)
+        shaped = tf.reshape(signs, [lanes or tf.shape(rows)[0], groups, outputs])
+        cotangent = tf.broadcast_to(shaped, tf.shape(rows))
+        gradient = tape.gradient(
+            rows, genomes, output_gradients=cotangent, unconnected_gradients=tf.UnconnectedGradients.ZERO
+        )
+        # A gradient through a loop over time has lost its number of lanes, which the loop below must know.
+        return tf.square(tf.ensure_shape(gradient, genomes.shape))
+
+    _, total = tf.while_loop(
+        lambda i, _: i < probes,
+        lambda i, total: (i + 1, total + square_probe(i)),
+        (tf.constant(1), square_probe(tf.constant(0))),
+        maximum_iterations=probes - 1,
+    )
+    return tf.sqrt(total / (probes * groups))
+
+
+def _draw_signs(seed: Tensor, size: int, dtype: tf.DType) -> Tensor:
+    """Draw `[..., size]` numbers that are 1 or -1."""
+    top_bit = tf.bitwise.right_shift(random_bits(seed, size), tf.constant(31, tf.uint32))
+    return 1.0 - 2.0 * tf.cast(tf.cast(top_bit, tf.int32), dtype)
 
 
 def _pull_back(tape: tf.GradientTape, target: Tensor, source: Nest, cotangent: Tensor) -> Nest:
@@ -217,6 +278,7 @@ def _pull_back(tape: tf.GradientTape, target: Tensor, source: Nest, cotangent: T
 
 
 def _sum_over(count: int, term: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return the sum of `term(i)` for i below `count`."""
     if count <= UNROLLED_OUTPUTS:
         return tf.add_n([term(tf.constant(i)) for i in range(count)])
     first = term(tf.constant(0))
@@ -227,59 +289,3 @@ def _sum_over(count: int, term: Callable[[Tensor], Tensor]) -> Tensor:
         maximum_iterations=count,
     )
     return total
-
-
-@accepts_single_genome
-def estimate_rms_sensitivity(
-    network: SupportsRows, genomes: Tensor, inputs: Nest, seed: Tensor, *, probes: int
-) -> Tensor:
-    """Estimate SM-G-RMS's sensitivity `[B, P]`, with a sign for every output of every experience.
-
-    Args:
-        network: the network.
-        genomes: `[B, P]`.
-        inputs: `[B, N, ...]`, or `[1, N, ...]` where all genomes see the same.
-        seed: `[B, 2]`; one genome's estimate depends on its own alone.
-        probes: how many backward passes.
-    """
-    return _estimate(network, genomes, inputs, seed, probes, each=True)
-
-
-@accepts_single_genome
-def estimate_sum_sensitivity(
-    network: SupportsRows, genomes: Tensor, inputs: Nest, seed: Tensor, *, probes: int
-) -> Tensor:
-    """Estimate SM-G-SUM's sensitivity `[B, P]`, with a sign for every output; arguments as for `probed_rms`."""
-    return _estimate(network, genomes, inputs, seed, probes, each=False)
-
-
-def _estimate(network: SupportsRows, genomes: Tensor, inputs: Nest, seed: Tensor, probes: int, *, each: bool) -> Tensor:
-    with tf.GradientTape(persistent=True) as tape:
-        tape.watch(genomes)
-        rows = network.rows(genomes, inputs)  # [B, I, K]
-    lanes, experiences, outputs = rows.shape
-    places = experiences if each else 1
-
-    def squared(probe: Tensor) -> Tensor:
-        signs = _draw_signs(fold_in(seed, probe), places * outputs, rows.dtype)
-        shaped = tf.reshape(signs, [lanes or tf.shape(rows)[0], places, outputs])
-        cotangent = tf.broadcast_to(shaped, tf.shape(rows))
-        found = tape.gradient(
-            rows, genomes, output_gradients=cotangent, unconnected_gradients=tf.UnconnectedGradients.ZERO
-        )
-        # What comes back through a loop over time does not say how many lanes it has, and the loop below must know.
-        return tf.square(tf.ensure_shape(found, genomes.shape))
-
-    _, total = tf.while_loop(
-        lambda i, _: i < probes,
-        lambda i, total: (i + 1, total + squared(i)),
-        (tf.constant(1), squared(tf.constant(0))),
-        maximum_iterations=probes - 1,
-    )
-    return tf.sqrt(total / (probes * places))
-
-
-def _draw_signs(seed: Tensor, size: int, dtype: tf.DType) -> Tensor:
-    """Draw `[..., size]` numbers that are 1 or -1."""
-    topmost = tf.bitwise.right_shift(random_bits(seed, size), tf.constant(31, tf.uint32))
-    return 1.0 - 2.0 * tf.cast(tf.cast(topmost, tf.int32), dtype)

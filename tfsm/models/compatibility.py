@@ -1,4 +1,4 @@
-"""Fits a domain? differentiable?."""
+"""Checks whether a model fits a domain, and whether it is differentiable."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from tfsm.models.network import Network
 Shape = tuple[int | None, ...]
 
 
-def check_compatible(model: keras.Model, own: keras.Model, domain: str) -> None:
-    """Refuse a model that takes or gives other shapes than the domain's own network does.
+def check_compatible(model: keras.Model, reference: keras.Model, domain: str) -> None:
+    """Raise an error if a model's input or output shapes differ from those of the domain's network.
 
     Args:
-        model: the user's.
-        own: the domain's.
-        domain: its name, for the message.
+        model: the user's model.
+        reference: the domain's network.
+        domain: the domain's name, for the message.
     """
-    wanted = _shapes(_inputs(own)), _shapes(_outputs(own))
+    expected = _shapes(_inputs(reference)), _shapes(_outputs(reference))
     if getattr(model, "inputs", None):
-        found = _shapes(_inputs(model)), _shapes(_outputs(model))
-    else:  # a subclassed model tells by being called
+        actual = _shapes(_inputs(model)), _shapes(_outputs(model))
+    else:  # the shapes of a subclassed model show when it is called
         try:
-            found = wanted[0], _shapes(model.compute_output_spec(_inputs(own)))
+            actual = expected[0], _shapes(model.compute_output_spec(_inputs(reference)))
         except Exception as error:
             reason = shorten(str(error).strip().rpartition("\n")[2], 200, placeholder=" ...")
             raise TfsmError(
                 f"the model does not fit the domain {domain!r}: it cannot take inputs "
-                f"{_format_shapes(wanted[0])} ({reason})"
+                f"{_format_shapes(expected[0])} ({reason})"
             ) from error
-    for what, given, expected in zip(("inputs", "outputs"), found, wanted, strict=True):
-        if not _shapes_match(given, expected):
+    for what, given, needed in zip(("inputs", "outputs"), actual, expected, strict=True):
+        if not _shapes_match(given, needed):
             raise TfsmError(
                 f"the model does not fit the domain {domain!r}: its {what} are {_format_shapes(given)}, "
-                f"the domain's are {_format_shapes(expected)}"
+                f"the domain's are {_format_shapes(needed)}"
             )
 
 
@@ -56,13 +56,13 @@ def _shapes(tensors: Any) -> Any:
 
 
 class _Shape:
-    """A leaf of its own: a tuple would be taken for a structure."""
+    """A shape as a leaf of a nested structure; Keras takes a tuple for a structure."""
 
     def __init__(self, shape: Any) -> None:
         self.dims: Shape = tuple(shape)
 
     def admits(self, other: _Shape) -> bool:
-        # The first axis is that of the examples; None is any size.
+        # The first axis is that of the examples; None matches any size.
         pairs = zip(self.dims[1:], other.dims[1:], strict=False)
         return len(self.dims) == len(other.dims) and all(a == b or a is None or b is None for a, b in pairs)
 
@@ -72,8 +72,8 @@ class _Shape:
 
 def _shapes_match(given: Any, expected: Any) -> bool:
     first, second = keras.tree.flatten(given), keras.tree.flatten(expected)
-    named = isinstance(given, dict) and isinstance(expected, dict)
-    if len(first) != len(second) or (named and set(given) != set(expected)):
+    both_dicts = isinstance(given, dict) and isinstance(expected, dict)
+    if len(first) != len(second) or (both_dicts and set(given) != set(expected)):
         return False
     return all(a.admits(b) for a, b in zip(first, second, strict=True))
 
@@ -85,7 +85,7 @@ def _format_shapes(shapes: Any) -> str:
 
 
 def check_differentiable(network: Network, genomes: Tensor, inputs: Nest) -> None:
-    """Refuse a network whose outputs move with its weights while its gradient says that they do not.
+    """Raise an error for a network whose outputs depend on its weights although its gradient is zero.
 
     Args:
         network: the network.
@@ -97,7 +97,7 @@ def check_differentiable(network: Network, genomes: Tensor, inputs: Nest) -> Non
         return
     nudged = genomes + 0.1 * tf.random.stateless_normal(genomes.shape, [0, 0], dtype=genomes.dtype)
     moved, gradient = _gradient(network, nudged, inputs)
-    # Zero in one place may be bad luck, such as units that never fire; zero in a second one too is a staircase.
+    # A gradient of zero at one point may be bad luck, such as units that never fire; at two points it is a staircase.
     if gradient is None or (bool(tf.reduce_any(moved != rows)) and not _is_nonzero(gradient)):
         raise TfsmError(_message(network, "no gradient flows from its outputs to its weights"))
 
@@ -106,7 +106,7 @@ def _gradient(network: Network, genomes: Tensor, inputs: Nest) -> tuple[Tensor, 
     with tf.GradientTape() as tape:
         tape.watch(genomes)
         rows = network.rows(genomes, inputs)
-        # Unequal shares, so that outputs which always add up to one do not cancel.
+        # Unequal weights, so that outputs which always sum to one do not cancel.
         total = tf.reduce_sum(rows * tf.random.stateless_uniform(rows.shape, [0, 1], 0.5, 1.5, rows.dtype))
     try:
         return rows, tape.gradient(total, genomes)
@@ -118,5 +118,8 @@ def _is_nonzero(gradient: Tensor | None) -> bool:
     return gradient is not None and bool(tf.reduce_any(gradient != 0))
 
 
-def _message(network: Network, why: str) -> str:
-    return f"the model {network.model.name!r} is not differentiable: {why}; use the mutation 'sm-r', which needs none"
+def _message(network: Network, reason: str) -> str:
+    return (
+        f"the model {network.model.name!r} is not differentiable: {reason}; "
+        "use the mutation 'sm-r', which needs no gradient"
+    )

@@ -1,4 +1,4 @@
-"""Flatten/unflatten, layout, which weights belong to which layer."""
+"""The genome of a model: its layout, flatten and unflatten, and the sections that belong to layers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tfsm.interfaces import Tensor
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one trainable variable lies in the genome."""
+    """The place of one trainable variable in the genome."""
 
     path: str
     shape: tuple[int, ...]
@@ -36,13 +36,13 @@ class Slot:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a genome `[P]` is cut into a model's `trainable_variables`, in order, each flattened row by row."""
+    """How a genome `[P]` is split into a model's `trainable_variables`, in order, each flattened in row-major order."""
 
     slots: tuple[Slot, ...]
 
     @classmethod
     def of(cls, model: keras.Model) -> Layout:
-        """Return the layout of a built model that has something to mutate."""
+        """Return the layout of a built model with trainable variables."""
         check_model(model)
         slots, offset = [], 0
         for variable in model.trainable_variables:
@@ -58,23 +58,23 @@ class Layout:
 
     @property
     def dtype(self) -> tf.DType:
-        """The genome's type: float32, or float64 where a variable is."""
+        """The genome's type: float32, or float64 if any variable is."""
         return tf.float64 if any(slot.dtype == "float64" for slot in self.slots) else tf.float32
 
     def split(self, genomes: Tensor) -> list[Tensor]:
-        """Cut genomes `[..., P]` into the variables' values `[..., *shape]`."""
+        """Split genomes `[..., P]` into the variables' values `[..., *shape]`."""
         parts = tf.split(genomes, [slot.size for slot in self.slots], axis=-1)
         lead = [-1 if d is None else d for d in genomes.shape[:-1]]
         return [tf.cast(tf.reshape(p, [*lead, *s.shape]), s.dtype) for p, s in zip(parts, self.slots, strict=True)]
 
 
 def check_model(model: Any) -> None:
-    """Refuse what is not a built Keras model with trainable variables."""
+    """Raise an error unless this is a built Keras model with trainable variables."""
     if keras.backend.backend() != "tensorflow":
         raise TfsmError(f"Keras runs on {keras.backend.backend()}: tfsm needs its TensorFlow backend")
     if not isinstance(model, keras.Model):
         raise TfsmError(f"expected a Keras model, got {type(model).__name__}")
-    # A Sequential without an input shape, or a subclass never called, has no variables to speak of yet.
+    # A Sequential without an input shape, or a subclass that was never called, has no variables yet.
     if not model.built:
         raise TfsmError(
             f"the model {model.name!r} is not built: give it an input shape, call model.build(...), or call it once"
@@ -88,13 +88,13 @@ def check_model(model: Any) -> None:
 
 
 def _check_not_quantized(model: keras.Model) -> None:
-    """Refuse layers of whole numbers of which only the biases could change; adapters beside them are fine."""
+    """Raise an error for quantized layers, of which only the biases could change; LoRA adapters are fine."""
     for layer in model._flatten_layers():
         mode = getattr(layer, "quantization_mode", None)
         if mode in (None, "float8") or not layer.trainable or getattr(layer, "lora_enabled", False):
             continue
         raise TfsmError(
-            f"the layer {layer.name!r} is quantized to {mode}: between whole numbers there are no small steps and no "
+            f"the layer {layer.name!r} is quantized to {mode}: integers have no small steps and no "
             "gradients. Mutate the model first and quantize the child, or set layer.trainable = False and mutate the "
             "other layers"
         )
@@ -108,7 +108,7 @@ def flatten(model: keras.Model) -> np.ndarray:
 
 
 def unflatten(model: keras.Model, genome: np.ndarray) -> keras.Model:
-    """Return a new model like this one, with the genome `[P]` as its trainable weights."""
+    """Return a copy of the model with the genome `[P]` as its trainable weights."""
     layout = Layout.of(model)
     vector = np.asarray(genome)
     if vector.shape != (layout.size,):
@@ -122,22 +122,22 @@ def unflatten(model: keras.Model, genome: np.ndarray) -> keras.Model:
 
 
 def copy_model(model: keras.Model) -> keras.Model:
-    """Return a model like this one that shares nothing with it."""
-    # Keras draws default seeds from Python's own generator, which is not ours to turn.
+    """Return a copy of a model that shares nothing with it."""
+    # Keras draws default seeds from Python's global generator; restore the state of the user's program.
     state = random.getstate()
     try:
-        twin = keras.models.clone_model(model) if _is_plain(model) else _deep_copy(model)
+        clone = keras.models.clone_model(model) if _is_plain(model) else _deep_copy(model)
     finally:
         random.setstate(state)
-    # Cloning builds from configurations, and neither a variable's value nor its `trainable` switch is part of one.
-    for mine, theirs in zip(twin.variables, model.variables, strict=True):
-        mine.assign(theirs)
-        mine.trainable = theirs.trainable
-    return twin
+    # Cloning builds from configurations, which contain neither a variable's value nor its `trainable` switch.
+    for variable, original in zip(clone.variables, model.variables, strict=True):
+        variable.assign(original)
+        variable.trainable = original.trainable
+    return clone
 
 
 def _is_plain(model: keras.Model) -> bool:
-    # Cloning makes layers from configurations in the safe mode, which has no code: a Lambda layer cannot be cloned.
+    # Cloning builds layers from configurations in safe mode, which does not allow code such as a Lambda layer.
     if any(isinstance(layer, keras.layers.Lambda) for layer in model._flatten_layers()):
         return False
     return type(model) is keras.Sequential or type(model).__name__ == "Functional"
@@ -152,74 +152,76 @@ def _deep_copy(model: keras.Model) -> keras.Model:
         reason = shorten(str(error), 200, placeholder=" ...")
         raise TfsmError(
             f"the model {model.name!r} cannot be copied: give its class {type(model).__name__} a get_config() from "
-            f"which Keras can make it again ({reason})"
+            f"which Keras can rebuild it ({reason})"
         ) from error
 
 
 @dataclass(frozen=True)
 class Section:
-    """The trainable weights of one layer."""
+    """The trainable weights of one layer in the genome."""
 
     name: str
-    """The layer's, as Keras has it; with the models around it where two layers have the same."""
-    places: tuple[tuple[int, int], ...]
-    """Where they lie in the genome: from the first number up to the second, which is not among them."""
+    """The layer's name in Keras, with the names of the models around it if two layers share a name."""
+    ranges: tuple[tuple[int, int], ...]
+    """Half-open index ranges in the genome."""
     path: str = ""
-    """The layer's name with those of the models around it, and slashes between."""
+    """The layer's name after those of the models around it, separated by slashes."""
 
     @property
     def size(self) -> int:
         """Number of weights."""
-        return sum(stop - start for start, stop in self.places)
+        return sum(stop - start for start, stop in self.ranges)
 
     def of(self, genomes: np.ndarray) -> np.ndarray:
-        """Cut the layer's weights `[..., size]` out of genomes `[..., P]`, or of anything else with a number a weight.
+        """Return the layer's weights `[..., size]` from genomes `[..., P]`, or from other numbers per weight.
 
         >>> Section("dense", ((0, 2), (3, 4))).of(np.array([5, 6, 7, 8]))
         array([5, 6, 8])
         """
-        return np.concatenate([genomes[..., start:stop] for start, stop in self.places], axis=-1)
+        return np.concatenate([genomes[..., start:stop] for start, stop in self.ranges], axis=-1)
 
 
 def find_sections(model: keras.Model) -> tuple[Section, ...]:
-    """Return the layers that have trainable weights, in the order of the genome.
+    """Return the layers with trainable weights, in the order of the genome.
 
-    A layer of a model within the model, wrapped or not, counts by itself; one within another layer (a cell, a wrapped
-    layer) is part of that. Weights that the model holds itself go by the model's name.
+    A layer of a nested model, wrapped or not, is a section of its own. A layer inside another layer (a cell, a wrapped
+    layer) is part of that one. Weights of the model itself go by the model's name.
     """
     paths: list[tuple[str, ...]] = [(model.name,)]
     owners: dict[int, int] = {}
-    for path, layer in _layers(model, ()):
+    for path, layer in _iterate_layers(model, ()):
         paths.append(path)
         for variable in layer.trainable_variables:
             owners.setdefault(id(variable), len(paths) - 1)
-    places: dict[int, list[tuple[int, int]]] = {}
+    ranges: dict[int, list[tuple[int, int]]] = {}
     for variable, slot in zip(model.trainable_variables, Layout.of(model).slots, strict=True):
-        found = places.setdefault(owners.get(id(variable), 0), [])
+        own = ranges.setdefault(owners.get(id(variable), 0), [])
         start, stop = slot.offset, slot.offset + slot.size
-        if found and found[-1][1] == start:
-            start = found.pop()[0]
-        found.append((start, stop))
-    owned = [paths[index] for index in places]
+        if own and own[-1][1] == start:
+            start = own.pop()[0]
+        own.append((start, stop))
+    owned = [paths[index] for index in ranges]
     return tuple(
-        Section(name, tuple(found), "/".join(path))
-        for name, path, found in zip(_names(owned), owned, places.values(), strict=True)
+        Section(name, tuple(own), "/".join(path))
+        for name, path, own in zip(_unique_names(owned), owned, ranges.values(), strict=True)
     )
 
 
-def _layers(model: keras.Model, around: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], keras.layers.Layer]]:
+def _iterate_layers(
+    model: keras.Model, around: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], keras.layers.Layer]]:
     for layer in model.layers:
         path = (*around, layer.name)
         inner = layer.layer if isinstance(layer, keras.layers.Wrapper) else layer
         if isinstance(inner, keras.Model):
-            yield from _layers(inner, path)
+            yield from _iterate_layers(inner, path)
         yield path, layer
 
 
-def _names(paths: list[tuple[str, ...]]) -> Iterator[str]:
-    short, whole = Counter(path[-1] for path in paths), Counter[tuple[str, ...]]()
+def _unique_names(paths: list[tuple[str, ...]]) -> Iterator[str]:
+    names, seen = Counter(path[-1] for path in paths), Counter[tuple[str, ...]]()
     for path in paths:
-        name = path[-1] if short[path[-1]] == 1 else "/".join(path)
-        whole[path] += 1
-        # Keras lets a subclassed model have two layers of one name.
-        yield name if whole[path] == 1 else f"{name}:{whole[path]}"
+        name = path[-1] if names[path[-1]] == 1 else "/".join(path)
+        seen[path] += 1
+        # Keras allows two layers of one name in a subclassed model.
+        yield name if seen[path] == 1 else f"{name}:{seen[path]}"

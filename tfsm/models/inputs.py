@@ -1,4 +1,4 @@
-"""User arrays and .npy/.npz -> model inputs."""
+"""Turns experience into model inputs: arrays from the user, and `.npy` and `.npz` files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Tensor
-from tfsm.models.names import summarize_error
-from tfsm.models.safe_loading import MAX_BYTES, read_header
+from tfsm.models.names import MAX_BYTES, summarize_error
 
 
 def prepare_inputs(model: keras.Model, experience: Any) -> list[Tensor]:
@@ -23,18 +22,18 @@ def prepare_inputs(model: keras.Model, experience: Any) -> list[Tensor]:
 
     Args:
         model: a built model.
-        experience: an array `[N, ...]`, or for a model of several inputs a list, tuple or dict of them.
+        experience: an array `[N, ...]`, or for a model with several inputs a list, tuple or dict of them.
     """
-    wanted = _input_specs(model)
-    arrays = _arrays(experience, [name for name, _, _ in wanted])
-    if wanted and len(arrays) != len(wanted):
-        raise TfsmError(f"the model takes {len(wanted)} inputs, the experience has {len(arrays)}")
+    specs = _input_specs(model)
+    arrays = _as_arrays(experience, [name for name, _, _ in specs])
+    if specs and len(arrays) != len(specs):
+        raise TfsmError(f"the model takes {len(specs)} inputs, the experience has {len(arrays)}")
     if len({len(array) for array in arrays}) > 1:
         sizes = ", ".join(str(len(array)) for array in arrays)
-        raise TfsmError(f"the inputs of an experience go together, but differ in number: {sizes}")
+        raise TfsmError(f"all inputs of an experience must have the same length, got {sizes}")
     tensors = []
     for i, array in enumerate(arrays):
-        name, shape, dtype = wanted[i] if wanted else ("", None, "float32")
+        name, shape, dtype = specs[i] if specs else ("", None, "float32")
         tensors.append(_check_input(array, name, shape, dtype))
     return tensors
 
@@ -46,7 +45,7 @@ def _input_specs(model: keras.Model) -> list[tuple[str, tuple[int | None, ...] |
     return [(x.name, tuple(x.shape), keras.backend.standardize_dtype(x.dtype)) for x in tf.nest.flatten(inputs)]
 
 
-def _arrays(experience: Any, names: list[str]) -> list[np.ndarray]:
+def _as_arrays(experience: Any, names: list[str]) -> list[np.ndarray]:
     if isinstance(experience, Mapping):
         if names and set(experience) != set(names):
             raise TfsmError(f"the model's inputs are {', '.join(names)}; the experience has {', '.join(experience)}")
@@ -71,8 +70,8 @@ def _text_hint(array: np.ndarray) -> str:
     if array.dtype.kind not in "USO":
         return ""
     return (
-        ": let the layers that take text (TextVectorization, StringLookup) run first, on their own, and mutate the "
-        "model behind them, which takes numbers"
+        ": run the layers that take text (TextVectorization, StringLookup) separately, and mutate the rest of the "
+        "model, which takes numbers"
     )
 
 
@@ -80,36 +79,36 @@ def _check_input(array: np.ndarray, name: str, shape: tuple[int | None, ...] | N
     if array.shape[0] == 0:
         raise TfsmError("the experience is empty: give at least one input that the network saw")
     if shape is not None:
-        if array.ndim == len(shape) - 1 and shape[-1] == 1:  # as Keras does
+        if array.ndim == len(shape) - 1 and shape[-1] == 1:  # like Keras
             array = array[..., None]
         fits = array.ndim == len(shape) and all(w in (None, g) for w, g in zip(shape[1:], array.shape[1:], strict=True))
         if not fits:
             expected = ", ".join("N" if i == 0 else ("any" if w is None else str(w)) for i, w in enumerate(shape))
             raise TfsmError(f"input {name!r} of the model takes [{expected}], the experience has {list(array.shape)}")
-    with np.errstate(over="ignore", invalid="ignore"):  # said below, in our words
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below
         cast = array.astype(dtype)
     for values in (array, cast):
         if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise TfsmError(f"the experience has NaN or infinite values, or too large ones for {dtype}")
+            raise TfsmError(f"the experience has NaN or infinite values, or values too large for {dtype}")
     return tf.convert_to_tensor(cast)
 
 
 UNNAMED: Final = re.compile(r"arr_(\d+)")
-"""What `np.savez` calls arrays that were given no name."""
+"""The name that `np.savez` gives to an unnamed array."""
 
 
 def read_experience(path: str | Path) -> Any:
-    """Read inputs `[N, ...]` from a `.npy` file, or those of a model with several inputs from a `.npz` file.
+    """Read inputs `[N, ...]` from a `.npy` file, or for a model with several inputs from a `.npz` file.
 
     Args:
-        path: the file; within a `.npz`, arrays have the inputs' names, or are `arr_0`, `arr_1` and so on.
+        path: the file; the arrays in a `.npz` file have the inputs' names, or are `arr_0`, `arr_1` and so on.
 
     Returns:
-        An array, or a tuple of them, or a dict by input.
+        An array, a tuple of arrays, or a dict by input.
     """
     file = Path(path)
     if file.suffix not in (".npy", ".npz"):
-        raise TfsmError(f"{file}: an experience is a .npy file, or a .npz file for a model of several inputs")
+        raise TfsmError(f"{file}: an experience is a .npy file, or a .npz file for a model with several inputs")
     try:
         if file.suffix == ".npy":
             with file.open("rb") as stream:
@@ -122,23 +121,25 @@ def read_experience(path: str | Path) -> Any:
         raise TfsmError(f"{file}: no such file") from None
     except TfsmError:
         raise
-    except Exception as error:  # what a broken file makes NumPy, zipfile and zlib raise is of many kinds
+    except Exception as error:  # NumPy, zipfile and zlib raise many kinds of errors for a broken file
         raise TfsmError(f"{file}: cannot be read: {summarize_error(error)}") from None
 
 
 def _check(stream: IO[bytes], name: str, held: int) -> int:
-    """Refuse an array that is not one of numbers, or claims more than is there; return its bytes."""
+    """Raise an error unless this is an array of numbers that the file really holds; return its size in bytes."""
+    from tfsm.models.safe_loading import read_header
+
     header = read_header(stream, name)
     if header.dtype.kind not in "biuf":
         pickled = ": they are pickled, and unpickling runs any code that the file names" * header.dtype.hasobject
         raise TfsmError(f"{name}: the experience must be numbers, got an array of {header.dtype}{pickled}")
     if header.nbytes > MAX_BYTES:
         raise TfsmError(
-            f"{name}: an array of shape {header.shape} takes {header.nbytes:,} bytes, and {MAX_BYTES:,} are the "
-            "most: give fewer inputs"
+            f"{name}: an array of shape {header.shape} takes {header.nbytes:,} bytes, the limit is {MAX_BYTES:,}: "
+            "use fewer inputs"
         )
     if header.nbytes > held:
-        raise TfsmError(f"{name}: claims the shape {header.shape}, {header.nbytes:,} bytes, but holds {held:,} only")
+        raise TfsmError(f"{name}: claims the shape {header.shape}, {header.nbytes:,} bytes, but holds only {held:,}")
     return header.nbytes
 
 
@@ -149,7 +150,7 @@ def _check_archive(file: Path) -> None:
             with archive.open(member) as stream:
                 total += _check(stream, f"{file}: {member.filename}", member.file_size)
     if total > MAX_BYTES:
-        raise TfsmError(f"{file}: takes {total:,} bytes, and {MAX_BYTES:,} are the most: give fewer inputs")
+        raise TfsmError(f"{file}: takes {total:,} bytes, the limit is {MAX_BYTES:,}: use fewer inputs")
 
 
 def _arrange(arrays: dict[str, np.ndarray]) -> Any:

@@ -1,4 +1,4 @@
-"""Load_model, package.module:function, custom layers."""
+"""Loads a model from a file, or builds it by calling `package.module:function`."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import keras
-from keras import ops
 
 from tfsm.errors import TfsmError, suggestion
 from tfsm.models.genome import check_model
 from tfsm.models.names import check_model_file, is_builder, summarize_error
+from tfsm.models.rules.recurrent import DualBiasLSTMCell  # noqa: F401  # registers it with Keras
 from tfsm.models.safe_loading import check_config, check_size, read_archive
 
 
 def load_model(path: str | Path, *, trust: bool = False) -> keras.Model:
-    """Load a `.keras` file, refusing whatever could do harm, and check that there is something to mutate.
+    """Load a `.keras` file. Files that could do harm, or that have nothing to mutate, are refused.
 
     Args:
         path: the file.
-        trust: load it whatever is in it, a legacy `.h5` file too: code in it is run.
+        trust: load the file whatever it contains, also a legacy `.h5` file; code in it runs.
     """
     file = Path(path)
     check_model_file(file, trust)
@@ -56,11 +56,11 @@ def _load(file: Path, trust: bool) -> keras.Model:
 
 
 def load_or_build_model(name: str, *, trust: bool = False) -> keras.Model:
-    """Load a model file, or build a model.
+    """Load a model from a file, or build it by calling a function.
 
     Args:
         name: a `.keras` file, or `package.module:function`; modules in the working directory are found.
-        trust: load a file whatever is in it.
+        trust: load a file whatever it contains.
     """
     if not is_builder(name):
         return load_model(name, trust=trust)
@@ -77,7 +77,7 @@ def load_or_build_model(name: str, *, trust: bool = False) -> keras.Model:
 
 
 def describe_model(name: str) -> str:
-    """Say which model this is, so that it can be told later whether it is still the same."""
+    """Return a description that changes if the model does: its name, and for a file the hash of its content."""
     if is_builder(name):
         return name
     with Path(name).open("rb") as file:
@@ -87,9 +87,9 @@ def describe_model(name: str) -> str:
 def _find_builder(name: str) -> Callable[[], Any]:
     module_name, _, path = name.partition(":")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
+        sys.path.insert(0, str(Path.cwd()))  # like `python -m`
     try:
-        found: Any = importlib.import_module(module_name)
+        builder: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         missing = f"there is no module {error.name!r}"
         where = "" if error.name and module_name.startswith(error.name) else f"; {module_name} imports it"
@@ -97,36 +97,11 @@ def _find_builder(name: str) -> Callable[[], Any]:
     except Exception as error:
         raise TfsmError(f"{name}: cannot import {module_name}: {type(error).__name__}: {error}") from error
     for part in path.split("."):
-        if not hasattr(found, part):
-            known = [key for key, value in vars(found).items() if callable(value) and not key.startswith("_")]
+        if not hasattr(builder, part):
+            known = [key for key, value in vars(builder).items() if callable(value) and not key.startswith("_")]
             raise TfsmError(f"{name}: {module_name} has no {path!r}{suggestion(path, known)}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise TfsmError(f"{name}: expected a function that builds a model, got {type(found).__name__}")
-    build: Callable[[], Any] = found
+        builder = getattr(builder, part)
+    if not callable(builder):
+        raise TfsmError(f"{name}: expected a function that builds a model, got {type(builder).__name__}")
+    build: Callable[[], Any] = builder
     return build
-
-
-@keras.saving.register_keras_serializable("tfsm")
-class DualBiasLSTMCell(keras.layers.LSTMCell):
-    """An LSTM cell with two bias vectors, as cuDNN and PyTorch have it: one more than Keras has, to no other effect.
-
-    For `keras.layers.RNN(DualBiasLSTMCell(units))`.
-    """
-
-    def build(self, input_shape: Any) -> None:
-        """Make the variables."""
-        super().build(input_shape)
-        self.recurrent_bias = self.add_weight(
-            shape=(4 * self.units,), initializer="zeros", name="recurrent_bias", regularizer=None
-        )
-
-    def call(self, inputs: Any, states: Any, training: bool = False) -> Any:
-        """Return the output and the next state; dropout is not supported."""
-        hidden, carry = states
-        z = ops.matmul(inputs, self.kernel) + ops.matmul(hidden, self.recurrent_kernel)
-        i, f, c, o = ops.split(z + self.bias + self.recurrent_bias, 4, axis=-1)
-        i, f, o = (self.recurrent_activation(gate) for gate in (i, f, o))
-        carry = f * carry + i * self.activation(c)
-        hidden = o * self.activation(carry)
-        return hidden, [hidden, carry]

@@ -1,10 +1,10 @@
-"""Network: B genomes of one architecture; network_of(layers)."""
+"""`Network` runs B genomes of one architecture at once; `build_network` restricts the genome to some layers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -19,7 +19,9 @@ from tfsm.models.genome import Layout, Section, check_model, copy_model, find_se
 from tfsm.models.names import HEAD, assign_shares, parse_patterns
 from tfsm.models.per_example_gradients import PerExampleGradients
 from tfsm.models.program import Program
-from tfsm.models.stepper import Stepper
+
+if TYPE_CHECKING:
+    from tfsm.models.stepper import Stepper
 
 
 class Network:
@@ -27,8 +29,8 @@ class Network:
 
     Args:
         model: a built Keras model with at least one trainable variable.
-        origin: the user's own model, where this is a copy of it of which less is mutated; see `network_of`.
-        shares: `[P]`, how much of the intensity is for each weight; the same for all if None.
+        origin: the user's model, if `model` is a copy of it with fewer trainable variables; see `build_network`.
+        shares: `[P]`, each weight's share of the intensity; 1 for all weights if None.
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class Network:
         self.layout = Layout.of(model)
         self.program = Program(model)
         self.genome: np.ndarray = flatten(model)
-        """The model's own weights `[P]`."""
+        """The weights of the model, `[P]`."""
         self._check_outputs()
 
     @property
@@ -56,7 +58,7 @@ class Network:
 
     @property
     def output_size(self) -> int | None:
-        """How many numbers the model answers to one input; None where that is not known before it runs."""
+        """How many numbers the model returns for one input; None if that is unknown before it runs."""
         if not getattr(self.model, "outputs", None):
             return None
         total = 0
@@ -68,46 +70,46 @@ class Network:
         return total
 
     def noise(self, seed: Tensor) -> Tensor:
-        """Draw a mutation's noise `[..., P]` from seeds `[..., 2]`: standard normal, times each weight's share."""
+        """Draw the noise of a mutation `[..., P]` from seeds `[..., 2]`: standard normal, times each weight's share."""
         return self.scale_by_share(gaussian(seed, self.size, self.dtype))
 
     def scale_by_share(self, change: Tensor) -> Tensor:
-        """Return a change `[..., P]` of the weights, times each weight's share of the intensity."""
+        """Multiply a change `[..., P]` of the weights by each weight's share of the intensity."""
         return change if self._shares is None else change * tf.constant(self._shares, self.dtype)
 
     def child(self, genome: np.ndarray) -> keras.Model:
-        """Return a model of this genome `[P]`, which differs from the user's own in the weights only."""
-        made = unflatten(self.model, genome)
-        for variable, like in zip(made.variables, self.origin.variables, strict=True):
-            variable.trainable = like.trainable
-        return made
+        """Return a model with this genome `[P]`, which differs from the user's model in the weights only."""
+        model = unflatten(self.model, genome)
+        for variable, original in zip(model.variables, self.origin.variables, strict=True):
+            variable.trainable = original.trainable
+        return model
 
     def genome_of(self, model: keras.Model) -> np.ndarray:
-        """Return the genome `[P]` of another model of this architecture that has the same weights outside of it."""
+        """Return the genome `[P]` of another model of this architecture; its other weights must be the same."""
         pairs = list(zip(self.model.variables, model.variables, strict=False))
-        if len(model.variables) != len(pairs) or any(own.shape != other.shape for own, other in pairs):
-            raise TfsmError(f"the models {self.model.name!r} and {model.name!r} are not of one architecture")
-        for own, other in pairs:
-            if not own.trainable and other.dtype.startswith("float") and (own.numpy() != other.numpy()).any():
-                raise TfsmError(f"{other.path} differs from one model to the other, and is not among what is mutated")
-        values = [other.numpy().astype(self.dtype.as_numpy_dtype).ravel() for own, other in pairs if own.trainable]
+        if len(model.variables) != len(pairs) or any(mine.shape != other.shape for mine, other in pairs):
+            raise TfsmError(f"the models {self.model.name!r} and {model.name!r} have different architectures")
+        for mine, other in pairs:
+            if not mine.trainable and other.dtype.startswith("float") and (mine.numpy() != other.numpy()).any():
+                raise TfsmError(f"{other.path} differs between the models, and is not among the mutated weights")
+        values = [other.numpy().astype(self.dtype.as_numpy_dtype).ravel() for mine, other in pairs if mine.trainable]
         return np.concatenate(values)
 
-    # AutoGraph is for the authors of domains and operators; what is written here needs none, and tracing is faster so.
+    # AutoGraph is for the authors of domains and operators. The code here does not need it, and traces faster without.
     @tf.autograph.experimental.do_not_convert
     def call(self, genomes: Tensor, inputs: Nest) -> list[Tensor]:
-        """Return the model's outputs `[B, N, ...]`, one by one, for genomes `[B, P]`.
+        """Return the list of the model's outputs `[B, N, ...]` for genomes `[B, P]`.
 
         Args:
             genomes: `[B, P]`.
-            inputs: a tensor, or a list or dict of them as the model takes them: `[B, N, ...]`, or `[1, N, ...]` where
-                all genomes see the same. Sequences may be `Frames`.
+            inputs: a tensor, or a list or dict of tensors as the model takes them: `[B, N, ...]`, or `[1, N, ...]` if
+                all genomes see the same. Sequences may be `IndexedFrames`.
         """
         return self._outputs(genomes, inputs, None)
 
     @tf.autograph.experimental.do_not_convert
     def rows(self, genomes: Tensor, inputs: Nest) -> Tensor:
-        """Return output rows `[B, I, K]`: every output vector is a row, several outputs are concatenated.
+        """Return output rows `[B, I, K]`: each output vector is a row, and several outputs are concatenated.
 
         One genome `[P]` with inputs `[N, ...]` gives `[I, K]`.
         """
@@ -116,10 +118,10 @@ class Network:
         return self.bind(genomes)(inputs)
 
     def bind(self, genomes: Tensor) -> Callable[[Nest], Tensor]:
-        """Return `rows` for these genomes `[B, P]` as a function of the inputs alone, to be called again and again.
+        """Return `rows` for these genomes `[B, P]` as a function of the inputs, to be called many times.
 
-        Genomes are cut into weights here and now. In the body of a loop that would be done in every round, and for a
-        network of half a million weights take twice as long as running it.
+        The genomes are split into weights once, here. In the body of a loop this would happen in each iteration, and
+        for a network of half a million weights it takes twice as long as running it.
         """
         values = self.layout.split(genomes)
 
@@ -133,12 +135,14 @@ class Network:
     def stepper(
         self, genomes: Tensor, table: Tensor | None = None, observation: tf.TensorSpec | None = None, min_lanes: int = 1
     ) -> Stepper:
-        """Return what runs these genomes `[B, P]` of a recurrent network one step at a time; see `Stepper`."""
+        """Return a `Stepper`, which runs these genomes `[B, P]` of a recurrent network one step at a time."""
+        from tfsm.models.stepper import Stepper
+
         return Stepper(self, genomes, table, observation, min_lanes)
 
     @tf.autograph.experimental.do_not_convert
     def rows_per_example(self, genomes: Tensor, inputs: Nest) -> Tensor:
-        """Return `[B * N, R, K]` for genomes `[B * N, P]`, the n-th of which sees the n-th of `[B, N, ...]` alone."""
+        """Return rows `[B * N, R, K]` of genomes `[B * N, P]`, each of which sees one input of `[B, N, ...]`."""
         total = tf.shape(genomes)[0]
 
         def unfold(x: Tensor) -> Tensor:
@@ -150,98 +154,99 @@ class Network:
 
     @property
     def has_per_example_gradients(self) -> bool:
-        """Whether `rows_and_deltas` can be had: every weight belongs to a layer that has per-experience gradients."""
+        """Whether `rows_and_deltas` is available: each weight belongs to a layer with per-example gradients."""
         return self.program.has_per_example_gradients
 
     @tf.autograph.experimental.do_not_convert
     def rows_and_deltas(
         self, genomes: Tensor, inputs: Nest, watch: Callable[[Tensor], None]
     ) -> tuple[Tensor, list[Tensor], SumOverExamples]:
-        """Return what per-experience gradients are made of.
+        """Return what per-example gradients are computed from.
 
         Args:
             genomes: `[B, P]`.
-            inputs: `[B, N, ...]`, or `[1, N, ...]` where all genomes see the same.
-            watch: a gradient tape's `watch`.
+            inputs: `[B, N, ...]`, or `[1, N, ...]` if all genomes see the same.
+            watch: the `watch` of a gradient tape.
 
         Returns:
-            The output rows `[B, I, K]`; zeros that were added on the way, one for each product with weights; and a
-            function from the gradients with respect to these, and a size, to the sum over inputs of gradients' sizes.
+            The output rows `[B, I, K]`; the deltas, zeros that were added to each product with weights; and a function
+            from the gradients with respect to the deltas, and an elementwise size, to the sum of the gradients' sizes
+            over examples, `[B, P]`.
         """
-        experiences = tf.nest.flatten(inputs)[0].shape[1]
-        taps = PerExampleGradients(watch, experiences, self.dtype)
-        rows = _as_rows(self._outputs(genomes, inputs, taps), self.dtype, experiences)
+        examples = tf.nest.flatten(inputs)[0].shape[1]
+        per_example = PerExampleGradients(watch, examples, self.dtype)
+        rows = _as_rows(self._outputs(genomes, inputs, per_example), self.dtype, examples)
         variables = self.model.trainable_variables
-        return rows, taps.deltas, lambda gradients, size: taps.summed(variables, gradients, size)
+        return rows, per_example.deltas, lambda gradients, size: per_example.sum_sizes(variables, gradients, size)
 
-    def _outputs(self, genomes: Tensor, inputs: Nest, taps: PerExampleGradients | None) -> list[Tensor]:
-        return self.program.run(self.layout.split(genomes), tf.nest.flatten(inputs), taps)
+    def _outputs(self, genomes: Tensor, inputs: Nest, per_example: PerExampleGradients | None) -> list[Tensor]:
+        return self.program.run(self.layout.split(genomes), tf.nest.flatten(inputs), per_example)
 
     def _output_shapes(self) -> list[tuple[int | None, ...]]:
         return [tuple(output.shape) for output in tf.nest.flatten(self.model.outputs)]
 
     def _check_outputs(self) -> None:
         if not getattr(self.model, "outputs", None):
-            return  # a subclassed model says its outputs only when it runs
+            return  # the outputs of a subclassed model are known only when it runs
         between = {shape[1:-1] for shape in self._output_shapes()}
         if len(between) > 1:
             shapes = ", ".join(str(shape) for shape in self._output_shapes())
             raise TfsmError(
                 f"the outputs of {self.model.name!r} have different numbers of rows ({shapes}): "
-                "divergence compares rows, so give every output the same axes between the first and the last"
+                "divergence compares rows, so give all outputs the same axes between the first and the last"
             )
 
 
-def _as_rows(outputs: list[Tensor], dtype: tf.DType, experiences: int | None) -> Tensor:
+def _as_rows(outputs: list[Tensor], dtype: tf.DType, examples: int | None) -> Tensor:
     flat = []
     for output in outputs:
-        # A model's output may be one number an input, without an axis for it.
+        # An output may be one number per input, without an axis of its own.
         output = output[..., None] if output.shape.rank == 2 else output
         lanes = output.shape[0] or tf.shape(output)[0]
-        between = [experiences, *output.shape[2:-1]]
-        rows = -1 if None in between else math.prod(between)  # known also where the lanes are not
+        between = [examples, *output.shape[2:-1]]
+        rows = -1 if None in between else math.prod(between)  # known even if the number of lanes is not
         flat.append(tf.reshape(tf.cast(output, dtype), [lanes, rows, output.shape[-1]]))
     return flat[0] if len(flat) == 1 else tf.concat(flat, axis=-1)
 
 
 def build_network(model: keras.Model, layers: str | Iterable[str] = ()) -> Network:
-    """Return a network whose genome is made of some layers' weights.
+    """Return a network whose genome has the weights of some layers.
 
     Args:
         model: a built Keras model, which is not changed.
-        layers: patterns for layers' names, each with its share of the intensity; all layers alike if there are none.
+        layers: patterns of layer names, each with its share of the intensity; all layers alike if there are none.
     """
     patterns = parse_patterns(layers)
     if not patterns:
         return Network(model)
-    found = find_sections(model)
-    heads = _find_heads(model, found) if any(pattern.name == HEAD for pattern in patterns) else ()
-    shares = assign_shares(patterns, {section.name: section.path for section in found}, heads)
-    of_weights = np.zeros(sum(section.size for section in found), np.float32)
-    for section, share in zip(found, shares, strict=True):
-        for start, stop in section.places:
-            of_weights[start:stop] = share
-    twin, offset, kept = copy_model(model), 0, []
-    for variable in twin.trainable_variables:
-        own = of_weights[offset : offset + int(np.prod(variable.shape))]
-        offset += own.size
-        if own.any():
-            kept.append(own)
+    sections = find_sections(model)
+    heads = _find_heads(model, sections) if any(pattern.name == HEAD for pattern in patterns) else ()
+    shares = assign_shares(patterns, {section.name: section.path for section in sections}, heads)
+    weight_shares = np.zeros(sum(section.size for section in sections), np.float32)
+    for section, share in zip(sections, shares, strict=True):
+        for start, stop in section.ranges:
+            weight_shares[start:stop] = share
+    restricted, offset, parts = copy_model(model), 0, []
+    for variable in restricted.trainable_variables:
+        part = weight_shares[offset : offset + int(np.prod(variable.shape))]
+        offset += part.size
+        if part.any():
+            parts.append(part)
         else:
             variable.trainable = False
-    chosen = np.concatenate(kept)
-    return Network(twin, origin=model, shares=None if (chosen == 1.0).all() else chosen)
+    chosen = np.concatenate(parts)
+    return Network(restricted, origin=model, shares=None if (chosen == 1.0).all() else chosen)
 
 
-def _find_heads(model: keras.Model, found: tuple[Section, ...]) -> set[str]:
-    """Return the names of the layers after which no other weights come."""
+def _find_heads(model: keras.Model, sections: tuple[Section, ...]) -> set[str]:
+    """Return the names of the layers that no other weights follow."""
     variables = {id(variable): variable for layer in _last_layers(model) for variable in layer.trainable_variables}
-    if not variables:  # a subclassed model does not say what follows what
-        return {found[-1].name}
+    if not variables:  # the order of layers in a subclassed model is unknown
+        return {sections[-1].name}
     names, offset = set(), 0
     for variable in model.trainable_variables:
         if id(variable) in variables:
-            names |= {s.name for s in found if any(start <= offset < stop for start, stop in s.places)}
+            names |= {s.name for s in sections if any(start <= offset < stop for start, stop in s.ranges)}
         offset += int(np.prod(variable.shape))
     return names
 

@@ -1,4 +1,8 @@
-"""How each layer runs: rule, folded or vectorized_map."""
+"""Decides how each layer of a model runs B genomes at once, and runs the model.
+
+A layer is `native` if a rule runs it, `folded` if it has no weights in the genome, so that the genomes count as more
+examples, or `mapped` over the genomes with `tf.vectorized_map`.
+"""
 
 from __future__ import annotations
 
@@ -19,32 +23,32 @@ from tfsm.models.weights import RecurrentStates, Weights, accepts_training, call
 
 @dataclass(frozen=True)
 class IndexedActivations:
-    """`Frames` on their way through a network: entries that each genome has made of its own."""
+    """`IndexedFrames` inside a network: each genome has its own table of activations."""
 
     table: Tensor
-    """`[B, V, ...]`, or `[1, V, ...]` as long as they are the same for all genomes."""
+    """`[B, V, ...]`, or `[1, V, ...]` while they are the same for all genomes."""
     index: Tensor
     """`[B, N, T]`, or `[1, N, T]`."""
 
     @classmethod
-    def at(cls, frames: IndexedFrames) -> IndexedActivations:
-        """Return frames as no layer has touched them."""
+    def of(cls, frames: IndexedFrames) -> IndexedActivations:
+        """Return the frames as the activations before the first layer."""
         return cls(frames.table[None], frames.index)
 
     @property
     def shape(self) -> tf.TensorShape:
-        """Return the shape of the sequences written out."""
+        """The shape of the dense sequences."""
         return self.index.shape.concatenate(self.table.shape[2:])
 
     def to_dense(self, weights: Weights) -> Tensor:
-        """Write the sequences out, `[B, N, T, ...]`."""
+        """Return the sequences as a dense tensor `[B, N, T, ...]`."""
         if self.table.shape[0] == 1:
             return tf.gather(self.table[0], self.index)
         return tf.gather(self.table, weights.widen(self.index), batch_dims=1)
 
 
 def is_time_distributed(operation: Any) -> bool:
-    """Say whether a layer does the same at each time."""
+    """Return whether a layer does the same at each time."""
     return type(operation) is keras.layers.TimeDistributed
 
 
@@ -53,18 +57,18 @@ def run_at_each_time(
 ) -> Any:
     """Run a layer at each time of x `[B, N, T, ...]` by `inner`, which runs it on examples `[B, N, ...]`."""
     if isinstance(x, IndexedActivations):
-        known = None if weights.states is None else weights.states.tables.get(id(layer))
-        table = inner(x.table) if known is None else known
+        cached = None if weights.states is None else weights.states.tables.get(id(layer))
+        table = inner(x.table) if cached is None else cached
         if weights.states is not None:
             weights.states.tables[id(layer)] = table
         return IndexedActivations(table, x.index)
     lanes, examples, times = (x.shape[i] if x.shape[i] is not None else tf.shape(x)[i] for i in range(3))
-    found = inner(tf.reshape(x, [lanes, examples * times, *x.shape[3:]]))
-    return tf.reshape(found, [found.shape[0] or tf.shape(found)[0], examples, times, *found.shape[2:]])
+    outputs = inner(tf.reshape(x, [lanes, examples * times, *x.shape[3:]]))
+    return tf.reshape(outputs, [outputs.shape[0] or tf.shape(outputs)[0], examples, times, *outputs.shape[2:]])
 
 
 def to_dense_arguments(arguments: Any, weights: Weights) -> Any:
-    """Write out what is looked up, for layers that see more than one time."""
+    """Make indexed activations dense, for layers that see more than one time."""
     return tf.nest.map_structure(lambda x: x.to_dense(weights) if isinstance(x, IndexedActivations) else x, arguments)
 
 
@@ -76,11 +80,11 @@ class LayerPlan:
     kind: str
     """The layer's class."""
     mode: str
-    """`native` (a rule), `folded` (no genome of its own) or `mapped` (one genome after another, vectorised)."""
+    """`native`, `folded` or `mapped`."""
     reason: str = ""
-    """What keeps a mapped layer from a faster way."""
+    """Why a layer is mapped."""
     has_per_example_gradients: bool = True
-    """Whether it has per-experience gradients without copies of its weights; True where it has no weights."""
+    """Whether per-example gradients are available without copies of the weights; True for a layer without weights."""
 
 
 class Program:
@@ -102,25 +106,25 @@ class Program:
 
     @property
     def native(self) -> bool:
-        """Whether no layer has to be mapped."""
+        """Whether no layer is mapped."""
         return all(plan.mode != "mapped" for plan in self.layers)
 
     @property
     def has_per_example_gradients(self) -> bool:
-        """Whether every layer has per-experience gradients without copies of its weights."""
+        """Whether per-example gradients are available for all layers without copies of the weights."""
         return all(plan.has_per_example_gradients for plan in self.layers)
 
     @property
     def convolutional(self) -> bool:
-        """Whether there are convolutions, which run faster as a plain graph; those inside of a ConvLSTM don't count."""
+        """Whether there are convolutions, which run faster as a plain graph; those of a ConvLSTM do not count."""
         return self.uses("Conv1D", "Conv2D", "Conv3D")
 
     def uses(self, *kinds: str) -> bool:
-        """Whether a layer of one of these classes takes part."""
+        """Return whether there is a layer of one of these classes."""
         return any(plan.kind in kinds for plan in self.layers)
 
     def has_long_sequences(self) -> bool:
-        """Whether a recurrent layer's sequences are longer than XLA runs through well, or of unknown length."""
+        """Return whether a recurrent layer has sequences of unknown length, or too long for XLA to be faster."""
         for layer in self.model._flatten_layers():
             rule = rule_for(layer)
             if rule is not None and rule.max_xla_steps is not None:
@@ -133,12 +137,12 @@ class Program:
         self,
         values: Sequence[Tensor],
         inputs: Sequence[Tensor | IndexedFrames],
-        taps: PerExampleGradients | None = None,
+        per_example: PerExampleGradients | None = None,
         states: RecurrentStates | None = None,
     ) -> list[Tensor]:
-        """Return the outputs `[B, N, ...]` of the variables' values `[B, ...]` and the inputs in the model's order."""
-        weights = Weights(self.model.trainable_variables, values, taps, states, plain_graph=self.convolutional)
-        inputs = [self._looked(x, taps) if isinstance(x, IndexedFrames) else x for x in inputs]
+        """Return the outputs `[B, N, ...]` for the variables' values `[B, ...]` and the inputs in the model's order."""
+        weights = Weights(self.model.trainable_variables, values, per_example, states, plain_graph=self.convolutional)
+        inputs = [self._index(x, per_example) if isinstance(x, IndexedFrames) else x for x in inputs]
         if self.whole_model_reason:
             structure = getattr(self.model, "input", None)
             packed = inputs[0] if len(inputs) == 1 else list(inputs)
@@ -150,15 +154,15 @@ class Program:
         return [weights.widen(output) for output in tf.nest.flatten(to_dense_arguments(result, weights))]
 
     def operations(self) -> list[Any]:
-        """Return the layers and operations that run one after another, those of nested models among them."""
+        """Return the layers and operations in the order in which they run, including those of nested models."""
         return _operations(self.model)
 
-    def _looked(self, frames: IndexedFrames, taps: PerExampleGradients | None) -> Tensor | IndexedActivations:
-        # An entry's gradient is that of all experiences which see it; taps want them apart.
+    def _index(self, frames: IndexedFrames, per_example: PerExampleGradients | None) -> Tensor | IndexedActivations:
+        # The gradient of an entry is summed over all examples that see it, so per-example gradients need dense frames.
         return (
             frames.to_dense()
-            if self.whole_model_reason or (taps is not None and frames.shape[1] != 1)
-            else IndexedActivations.at(frames)
+            if self.whole_model_reason or (per_example is not None and frames.shape[1] != 1)
+            else IndexedActivations.of(frames)
         )
 
 
@@ -168,8 +172,8 @@ def _run_model(model: keras.Model, weights: Weights, inputs: list[Tensor]) -> An
         for layer in model.layers:
             x = _apply(layer, weights, (x,), {})
         return x
-    ready = [_add_last_axis(x, wanted.shape) for x, wanted in zip(inputs, model.inputs, strict=True)]
-    # Tensors that the graph itself holds, as in `x * tf.constant(...)`: they have no axis for the genomes.
+    ready = [_add_last_axis(x, expected.shape) for x, expected in zip(inputs, model.inputs, strict=True)]
+    # Constants of the graph, as in `x * tf.constant(...)`, have no genome axis.
     held = {id(leaf) for node in _nodes(model) for leaf in _arguments(node) if tf.is_tensor(leaf)}
     return model._run_through_graph(
         ready, operation_fn=lambda op: lambda *args, **kwargs: _apply(op, weights, args, kwargs, held)
@@ -184,15 +188,15 @@ def _apply(
     if is_time_distributed(operation) and _has_one_input(args, kwargs):
         return run_at_each_time(operation, weights, args[0], lambda x: _apply(operation.layer, weights, (x,), {}))
     args, kwargs = to_dense_arguments((args, kwargs), weights)
-    way, _ = _choose_mode(operation)
-    if way == "native":
+    mode, _ = _choose_mode(operation)
+    if mode == "native":
         rule = rule_for(operation)
         assert rule is not None
         if _has_one_input(args, kwargs):
             return rule.run(operation, weights, args[0])
         if _has_initial_state(rule, args, kwargs):
             return rule.run(operation, weights, args[0], tuple(tf.nest.flatten(kwargs["initial_state"])))
-    if way != "folded":
+    if mode != "folded":
         return _run_mapped(operation, weights, args, kwargs, held)
     if not isinstance(operation, keras.layers.Layer):
         return call_folded(operation, args, kwargs, held)
@@ -202,7 +206,7 @@ def _apply(
 
 
 def _freeze(layer: Any) -> Callable[..., Any]:
-    """Return a layer without weights as a function that leaves its variables (counters, seeds) as they are."""
+    """Return a layer without weights as a function that does not change its variables (counters, seeds)."""
     if not layer.non_trainable_variables:
         return layer
     fixed = [tf.convert_to_tensor(variable.value) for variable in layer.non_trainable_variables]
@@ -219,31 +223,31 @@ def _run_mapped(
     leaves = tf.nest.flatten((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if tf.is_tensor(leaf) and id(leaf) not in held]
     wide = [weights.widen(leaves[i]) for i in places]
-    # How many examples a mask is for is lost where the number of genomes is not known; as many as of anything else.
+    # A mask loses its number of examples if the number of genomes is unknown; take that of the other tensors.
     examples = next((x.shape[1] for x in wide if x.shape[1] is not None), None)
     wide = [tf.ensure_shape(x, [None, examples, *x.shape[2:]]) if x.dtype == tf.bool else x for x in wide]
     unknown = not isinstance(weights.lanes, int)
     if unknown:
-        # One more, and out again: TensorFlow cannot map a bias over a number of genomes that turns out to be one.
+        # Add a lane and drop it again: TensorFlow cannot map a bias over a number of genomes that turns out to be 1.
         values, wide = ([tf.concat([x, x[-1:]], axis=0) for x in kind] for kind in (values, wide))
 
-    def one(arguments: tuple[list[Tensor], list[Tensor]]) -> Any:
-        own, given = arguments
-        filled = dict(enumerate(leaves)) | dict(zip(places, given, strict=True))
-        own_args, own_kwargs = tf.nest.pack_sequence_as((args, kwargs), list(filled.values()))
-        return layer.stateless_call(own, fixed, *own_args, **own_kwargs)[0]
+    def run_lane(arguments: tuple[list[Tensor], list[Tensor]]) -> Any:
+        lane_values, tensors = arguments
+        filled = dict(enumerate(leaves)) | dict(zip(places, tensors, strict=True))
+        lane_args, lane_kwargs = tf.nest.pack_sequence_as((args, kwargs), list(filled.values()))
+        return layer.stateless_call(lane_values, fixed, *lane_args, **lane_kwargs)[0]
 
-    found = tf.vectorized_map(one, (values, wide))
-    return tf.nest.map_structure(lambda x: x[:-1], found) if unknown else found
+    outputs = tf.vectorized_map(run_lane, (values, wide))
+    return tf.nest.map_structure(lambda x: x[:-1], outputs) if unknown else outputs
 
 
 def _has_one_input(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Say whether a call gives one tensor and nothing else, no mask or initial state, that a rule would overlook."""
+    """Return whether a call has one tensor and nothing else, such as a mask, that a rule would ignore."""
     return len(args) == 1 and not _without_defaults(kwargs)
 
 
 def _has_initial_state(rule: Rule, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Say whether a call gives one tensor and the state to start from, to a rule that takes that."""
+    """Return whether a call has one tensor and an initial state, and the rule accepts it."""
     return rule.accepts_initial_state and len(args) == 1 and set(_without_defaults(kwargs)) == {"initial_state"}
 
 
@@ -261,10 +265,10 @@ def _arguments(node: Any) -> list[Any]:
 
 
 def _choose_mode_in(model: Any, operation: Any) -> tuple[str, str]:
-    way, why = _choose_mode(operation)
+    mode, reason = _choose_mode(operation)
     rule = rule_for(operation)
     if (
-        way == "native"
+        mode == "native"
         and rule is not None
         and not all(
             _has_one_input(call.args, call.kwargs) or _has_initial_state(rule, call.args, call.kwargs)
@@ -272,7 +276,7 @@ def _choose_mode_in(model: Any, operation: Any) -> tuple[str, str]:
         )
     ):
         return "mapped", "it is called with more than its input"
-    return way, why
+    return mode, reason
 
 
 def _always_has_one_input(model: Any, operation: Any) -> bool:
@@ -287,62 +291,63 @@ def _choose_mode(operation: Any) -> tuple[str, str]:
     rule = rule_for(operation)
     if not getattr(operation, "trainable_variables", None):
         if getattr(operation, "stateful", False) and rule is not None and not rule.explain_unsupported(operation):
-            return "native", ""  # called as it is, it would go on from its state, and keep another
+            return "native", ""  # a plain call would start from its stored state, and change it
         if _may_be_random(operation):
-            return "mapped", "it may draw random numbers, which are to be the same for all genomes"
+            return "mapped", "it may draw random numbers, which must be the same for all genomes"
         return "folded", ""
     if rule is None:
         return "mapped", f"no rule for {_kind(operation)}"
-    why_not = rule.explain_unsupported(operation)
-    return ("mapped", why_not) if why_not else ("native", "")
+    reason = rule.explain_unsupported(operation)
+    return ("mapped", reason) if reason else ("native", "")
 
 
 def _may_be_random(operation: Any) -> bool:
-    """Say whether a layer may be random while it is measured; Keras' own are so in training only."""
+    """Return whether a layer may be random in inference; those of Keras are random in training only."""
     return bool(getattr(operation, "_seed_generators", None)) and not type(operation).__module__.startswith("keras.")
 
 
-def _reports_gradients(operation: Any, way: str) -> bool:
+def _reports_gradients(operation: Any, mode: str) -> bool:
     rule = rule_for(operation)
     return not getattr(operation, "trainable_variables", None) or (
-        way == "native" and rule is not None and rule.reports_gradients(operation)
+        mode == "native" and rule is not None and rule.reports_gradients(operation)
     )
 
 
 def _operations(model: Any) -> list[Any]:
-    found: list[Any] = []
+    operations: list[Any] = []
     for operation in model.layers if isinstance(model, keras.Sequential) else model.operations:
         if not isinstance(operation, keras.layers.InputLayer):
-            found += _operations(operation) if _is_graph(operation) else [operation]
-    return found
+            operations += _operations(operation) if _is_graph(operation) else [operation]
+    return operations
 
 
 def _plan_layers(model: Any) -> list[LayerPlan]:
-    found: list[LayerPlan] = []
+    plans: list[LayerPlan] = []
     for operation in model.layers if isinstance(model, keras.Sequential) else model.operations:
         if isinstance(operation, keras.layers.InputLayer):
             continue
         if _is_graph(operation):
-            found += _plan_layers(operation)
+            plans += _plan_layers(operation)
         elif is_time_distributed(operation) and _always_has_one_input(model, operation):
-            found += _plan_inner(operation.layer)
+            plans += _plan_inner(operation.layer)
         else:
-            way, why = _choose_mode_in(model, operation)
-            found.append(LayerPlan(operation.name, _kind(operation), way, why, _reports_gradients(operation, way)))
-    return found
+            mode, reason = _choose_mode_in(model, operation)
+            gradients = _reports_gradients(operation, mode)
+            plans.append(LayerPlan(operation.name, _kind(operation), mode, reason, gradients))
+    return plans
 
 
 def _plan_inner(layer: Any) -> list[LayerPlan]:
     if _is_graph(layer):
         return _plan_layers(layer)
-    way, why = _choose_mode(layer)
-    return [LayerPlan(layer.name, _kind(layer), way, why, _reports_gradients(layer, way))]
+    mode, reason = _choose_mode(layer)
+    return [LayerPlan(layer.name, _kind(layer), mode, reason, _reports_gradients(layer, mode))]
 
 
 def _explain_whole(model: keras.Model) -> str:
-    """Name what keeps a model from running layer by layer; empty where nothing does."""
+    """Return why a model cannot run layer by layer; empty if it can."""
     if not _is_graph(model):
-        return "a subclassed model says what it does only when called"
+        return "a subclassed model shows what it does only when called"
     for layer in model._flatten_layers():
         if isinstance(layer, keras.layers.Masking) or getattr(layer, "mask_zero", False):
             return f"{layer.name} makes a mask"
@@ -350,15 +355,15 @@ def _explain_whole(model: keras.Model) -> str:
 
 
 def _check_stateless(model: keras.Model, plans: tuple[LayerPlan, ...]) -> None:
-    """Refuse stateful layers that no rule runs: Keras would go on from a state, for one fixed number of examples."""
+    """Raise an error for a stateful layer without a rule: Keras would start from a stored state of one batch size."""
     native = {plan.name for plan in plans if plan.mode == "native"}
     for layer in model._flatten_layers():
         if isinstance(layer, keras.layers.RNN) and layer.stateful and layer.name not in native:
-            why = next((plan.reason for plan in plans if plan.mode == "mapped"), "it is part of another layer")
+            reason = next((plan.reason for plan in plans if plan.mode == "mapped"), "it is part of another layer")
             raise TfsmError(
-                f"the layer {layer.name!r} is stateful, and cannot be run from the start of a sequence here ({why}). "
-                "Build the model with stateful=False, give it the same weights by set_weights(model.get_weights()), "
-                "and mutate that"
+                f"the layer {layer.name!r} is stateful, and cannot run from the start of a sequence here ({reason}). "
+                "Build the model with stateful=False, copy the weights with set_weights(model.get_weights()), "
+                "and mutate the copy"
             )
 
 
@@ -368,7 +373,7 @@ def _is_graph(operation: Any) -> bool:
 
 
 def _sequence_length(layer: Any) -> int | None:
-    """Return how long a recurrent layer's sequences are; None where that is not known, as inside a wrapper."""
+    """Return the length of a recurrent layer's sequences; None if it is unknown, as inside a wrapper."""
     try:
         times: int | None = layer.input.shape[1]
     except (AttributeError, ValueError):
@@ -380,6 +385,6 @@ def _kind(operation: Any) -> str:
     return type(operation).__name__
 
 
-def _add_last_axis(x: Tensor, wanted: tuple[int | None, ...]) -> Tensor:
-    # Keras adds the last axis of an input that lacks it; do as it does.
-    return x[..., None] if x.shape.rank == len(wanted) and wanted[-1] == 1 else x
+def _add_last_axis(x: Tensor, expected: tuple[int | None, ...]) -> Tensor:
+    # Like Keras, which adds a missing last axis of size 1.
+    return x[..., None] if x.shape.rank == len(expected) and expected[-1] == 1 else x

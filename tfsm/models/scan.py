@@ -1,9 +1,9 @@
 """A loop over time whose derivatives are again loops over time.
 
-TensorFlow's own derivative of a loop keeps, of every step, all that the step computed, and adds up gradients of
-sequences as large as the sequence at each step; of a derivative's derivative it keeps all of that again. Here a
-backward pass is the same kind of loop, run from the end: it is given the state before each step, and runs it again.
-XLA can compile each of these loops by itself, within a plain graph as well.
+TensorFlow's derivative of a loop stores everything that each step computed, and at each step adds gradients as large as
+the whole sequence; for the second derivative it stores all of that again. Here a backward pass is the same kind of
+loop, run from the end: it gets the state before each step and runs the step again. XLA can compile each of these loops
+by itself, even within a plain graph.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import tensorflow as tf
 from tfsm.interfaces import Tensor
 
 Parts = list[list[Tensor]]
-"""Sequences `[T, ...]` (of a step: what they hold at its time), the state, and what does not change with time."""
+"""Sequences `[T, ...]` (in a step: their values at its time), the state, and constants that do not change with time."""
 
 Step = Callable[[list[Tensor], list[Tensor], list[Tensor]], Parts]
-"""From those three to what a step gives at its time, the next state, and terms of sums over time."""
+"""From these three to the outputs of a step, the next state, and terms of sums over time."""
 
 Like = Callable[[list[Tensor], list[Tensor], list[Tensor]], tuple[list[Tensor], list[Tensor]]]
 
@@ -32,78 +32,82 @@ class Scan:
 
     Args:
         step: the step.
-        sizes: how many sequences, states and constants it takes.
-        results: how many sequences and sums it gives.
-        like: from all it takes to tensors of the shape of what it gives at a time, and of its terms.
-        alone: compile the loop by itself; it can be differentiated twice then, else as often as one likes.
+        sizes: the numbers of sequences, states and constants that it takes.
+        results: the numbers of sequences and sums that it returns.
+        like: from all inputs to tensors with the shapes of its outputs at one time, and of its terms.
+        compile_alone: compile the loop by itself; it can then be differentiated twice, otherwise any number of times.
         backwards: run from the last time to the first.
-        linear: from these numbers on it is linear in sequences and constants, and in the state; their gradients are
-            computed apart from the others', so that neither is where nobody asks for it.
+        linear: indices of sequences and constants from which on the step is linear in them, and in the state. Their
+            gradients are computed separately from the others, so that each is computed only if it is needed.
     """
 
     step: Step
     sizes: tuple[int, int, int]
     results: tuple[int, int]
     like: Like
-    alone: bool = False
+    compile_alone: bool = False
     backwards: bool = False
     linear: tuple[int, int] | None = None
 
     def __call__(self, sequences: Sequence[Tensor], state: Sequence[Tensor], constants: Sequence[Tensor]) -> Parts:
-        """Return the sequences `[T, ...]` that the step gives, the last state, and the sums over time."""
-        given = [*sequences, *state, *constants]
-        found = self._linked(*given, *self._run(*given))
-        return _split(found, (self.results[0], self.sizes[1], self.results[1]))
+        """Return the output sequences `[T, ...]`, the last state, and the sums over time."""
+        inputs = [*sequences, *state, *constants]
+        outputs = self._link(*inputs, *self._run(*inputs))
+        return _split(outputs, (self.results[0], self.sizes[1], self.results[1]))
 
     @cached_property
     def _run(self) -> Callable[..., list[Tensor]]:
-        """From what is given to sequences, last state, sums, and the state before each step."""
-        loop = tf.function(self._loop, jit_compile=True, autograph=False) if self.alone else self._loop
+        """From the inputs to sequences, last state, sums, and the state before each step."""
+        loop = tf.function(self._loop, jit_compile=True, autograph=False) if self.compile_alone else self._loop
 
         @tf.custom_gradient
-        def run(*given: Tensor) -> tuple[list[Tensor], Callable[..., list[Tensor]]]:
-            # Asked for only by a derivative's derivative, which needs that of the states.
+        def run(*inputs: Tensor) -> tuple[list[Tensor], Callable[..., list[Tensor]]]:
+            # Needed only for the second derivative, which includes that of the states.
             def gradient(*cotangents: Tensor) -> list[Tensor]:
                 results = sum(self.results) + self.sizes[1]
-                befores = self._run(*given)[results:]
-                return self._pulled(given, befores, cotangents[:results], cotangents[results:])
+                befores = self._run(*inputs)[results:]
+                return self._pull_back(inputs, befores, cotangents[:results], cotangents[results:])
 
-            return list(loop(*given)), gradient
+            return list(loop(*inputs)), gradient
 
-        # As a function of its own: else a tape would look inside, and want from XLA what cannot leave it.
-        return tf.function(run, autograph=False) if self.alone else run
+        # In a function of its own: otherwise a tape would look inside, and request values that cannot leave XLA.
+        return tf.function(run, autograph=False) if self.compile_alone else run
 
     @cached_property
-    def _linked(self) -> Callable[..., list[Tensor]]:
-        """Pass on what a run gave, with the gradient that uses the states of the same run."""
+    def _link(self) -> Callable[..., list[Tensor]]:
+        """Pass the results of a run on, with a gradient that uses the states of the same run."""
         count = sum(self.sizes)
         results = sum(self.results) + self.sizes[1]
 
         @tf.custom_gradient
         def link(*tensors: Tensor) -> tuple[list[Tensor], Callable[..., list[Tensor | None]]]:
-            given, befores = tensors[:count], tensors[count + results :]
+            inputs, befores = tensors[:count], tensors[count + results :]
 
             def gradient(*cotangents: Tensor) -> list[Tensor | None]:
-                return [*self._pulled(given, befores, cotangents, []), *[None] * (len(tensors) - count)]
+                return [*self._pull_back(inputs, befores, cotangents, []), *[None] * (len(tensors) - count)]
 
             return [tf.identity(x) for x in tensors[count : count + results]], gradient
 
         return link
 
-    def _pulled(
-        self, given: Sequence[Tensor], befores: Sequence[Tensor], cotangents: Sequence[Tensor], more: Sequence[Tensor]
+    def _pull_back(
+        self,
+        inputs: Sequence[Tensor],
+        befores: Sequence[Tensor],
+        cotangents: Sequence[Tensor],
+        d_befores: Sequence[Tensor],
     ) -> list[Tensor]:
-        """Return the gradients of all that was given; `more` are cotangents of the states before each step."""
-        sequences, _, constants = _split(given, self.sizes)
+        """Return the gradients of all inputs; `d_befores` are cotangents of the states before each step."""
+        sequences, _, constants = _split(inputs, self.sizes)
         d_sequences, d_state, d_sums = _split(cotangents, (self.results[0], self.sizes[1], self.results[1]))
-        found: list[Tensor | None] = [None] * len(given)
+        gradients: list[Tensor | None] = [None] * len(inputs)
         for group in self._groups:
-            backward = self._backward(group, bool(more))
-            parts = backward([*sequences, *befores, *d_sequences, *more], d_state, [*constants, *d_sums])
-            for part, places in zip(parts, group.places(self.sizes), strict=True):
-                for gradient, place in zip(part, places, strict=True):
-                    found[place] = tf.ensure_shape(gradient, given[place].shape)
-        return found
+            backward = self._backward(group, bool(d_befores))
+            parts = backward([*sequences, *befores, *d_sequences, *d_befores], d_state, [*constants, *d_sums])
+            for part, indices in zip(parts, group.indices(self.sizes), strict=True):
+                for gradient, index in zip(part, indices, strict=True):
+                    gradients[index] = tf.ensure_shape(gradient, inputs[index].shape)
+        return gradients
 
     @cached_property
     def _groups(self) -> list[_Group]:
@@ -114,32 +118,32 @@ class Scan:
         return [_Group((0, first), (0, last)), _Group((first, sequences), (last, constants))]
 
     @cached_property
-    def _children(self) -> dict[tuple[_Group, bool], Scan]:
+    def _backward_scans(self) -> dict[tuple[_Group, bool], Scan]:
         return {}
 
-    def _backward(self, group: _Group, more: bool) -> Scan:
-        """Return the loop that gives the gradients of a group; made once, so that it is compiled once."""
-        key = (group, more)
-        if key not in self._children:
-            self._children[key] = self._made(group, more)
-        return self._children[key]
+    def _backward(self, group: _Group, with_befores: bool) -> Scan:
+        """Return the loop that computes the gradients of a group; made once, so that it is compiled once."""
+        key = (group, with_befores)
+        if key not in self._backward_scans:
+            self._backward_scans[key] = self._make_backward(group, with_befores)
+        return self._backward_scans[key]
 
-    def _made(self, group: _Group, more: bool) -> Scan:
+    def _make_backward(self, group: _Group, with_befores: bool) -> Scan:
         sequences, states, constants = self.sizes
-        given, sums = self.results
-        layout = (sequences, states, given, states if more else 0)
+        outputs, sums = self.results
+        layout = (sequences, states, outputs, states if with_befores else 0)
 
         def step(now: list[Tensor], d_state: list[Tensor], fixed: list[Tensor]) -> Parts:
-            seen, before, d_given, d_before = _split(now, layout)
+            seen, before, d_outputs, d_before = _split(now, layout)
             own, d_sums = fixed[:constants], fixed[constants:]
-            wanted = [seen[slice(*group.sequences)], before, own[slice(*group.constants)]]
+            sources = [seen[slice(*group.sequences)], before, own[slice(*group.constants)]]
             with tf.GradientTape() as tape:
-                tape.watch(wanted)
-                outputs = self.step(seen, before, own)
+                tape.watch(sources)
+                results = self.step(seen, before, own)
             d_seen, d_state, d_own = tape.gradient(
-                outputs, wanted, output_gradients=[d_given, d_state, d_sums], unconnected_gradients="zero"
+                results, sources, output_gradients=[d_outputs, d_state, d_sums], unconnected_gradients="zero"
             )
-            if more:
+            if with_befores:
                 d_state = [a + b for a, b in zip(d_state, d_before, strict=True)]
             return [d_seen, d_state, d_own]
 
@@ -151,13 +155,13 @@ class Scan:
             (sum(layout), states, constants + sums),
             (group.sequences[1] - group.sequences[0], group.constants[1] - group.constants[0]),
             like,
-            self.alone,
+            self.compile_alone,
             not self.backwards,
             linear=(sequences + states, constants),
         )
 
-    def _loop(self, *given: Tensor) -> list[Tensor]:
-        sequences, state, constants = _split(given, self.sizes)
+    def _loop(self, *inputs: Tensor) -> list[Tensor]:
+        sequences, state, constants = _split(inputs, self.sizes)
         times = sequences[0].shape[0]
         count = tf.shape(sequences[0])[0] if times is None else times
         last = count - 1
@@ -165,29 +169,31 @@ class Scan:
         def arrays(like: Sequence[Tensor]) -> list[tf.TensorArray]:
             return [tf.TensorArray(x.dtype, count, element_shape=x.shape) for x in like]
 
-        def body(i: Tensor, state: list[Tensor], sums: list[Tensor], kept: list[tf.TensorArray]) -> tuple[object, ...]:
+        def body(
+            i: Tensor, state: list[Tensor], sums: list[Tensor], stored: list[tf.TensorArray]
+        ) -> tuple[object, ...]:
             t = last - i if self.backwards else i
             seen, after, terms = self.step([x[t] for x in sequences], state, constants)
-            kept = [array.write(t, x) for array, x in zip(kept, [*seen, *state], strict=True)]
-            return i + 1, after, [total + term for total, term in zip(sums, terms, strict=True)], kept
+            stored = [array.write(t, x) for array, x in zip(stored, [*seen, *state], strict=True)]
+            return i + 1, after, [total + term for total, term in zip(sums, terms, strict=True)], stored
 
         seen, terms = self.like(sequences, state, constants)
         first = (tf.constant(0), state, [tf.zeros_like(x) for x in terms], arrays([*seen, *state]))
-        _, state, sums, kept = tf.while_loop(lambda i, *_: i < count, body, first, maximum_iterations=times)
-        stacked = [tf.ensure_shape(array.stack(), [times, *array.element_shape]) for array in kept]
-        given_now, befores = stacked[: self.results[0]], stacked[self.results[0] :]
-        return [*given_now, *state, *sums, *befores]
+        _, state, sums, stored = tf.while_loop(lambda i, *_: i < count, body, first, maximum_iterations=times)
+        stacked = [tf.ensure_shape(array.stack(), [times, *array.element_shape]) for array in stored]
+        outputs, befores = stacked[: self.results[0]], stacked[self.results[0] :]
+        return [*outputs, *state, *sums, *befores]
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Sequences and constants, from a number to a number; and the state, of which every group has the gradient."""
+    """Half-open index ranges of sequences and constants; each group also has the gradient of the state."""
 
     sequences: tuple[int, int]
     constants: tuple[int, int]
 
-    def places(self, sizes: tuple[int, int, int]) -> list[range]:
-        """Return which of all that is given the sequences, the state and the constants are."""
+    def indices(self, sizes: tuple[int, int, int]) -> list[range]:
+        """Return the indices of the sequences, the state and the constants among all inputs."""
         sequences, states, _ = sizes
         after = sequences + states
         return [

@@ -1,4 +1,4 @@
-"""Running a recurrent network one step at a time, as an agent does that lives through an episode."""
+"""Runs a recurrent network one step at a time, for an agent in an episode."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _TIME_INDEPENDENT = """
 
 
 class Stepper:
-    """Runs B genomes of a network over sequences `[T, ...]`, a step at a time, with the same numbers as all at once.
+    """Runs B genomes of a network over sequences `[T, ...]` step by step, with the same numbers as all at once.
 
     Args:
         network: takes one sequence `[T, ...]` and gives one output `[T, K]`.
-        genomes: `[B, P]`; they are cut into weights here, once.
-        table: `[V, ...]`: all that there is to see, if that is known beforehand. Layers that see one time alone then
-            run here, once, and a step is told which entry is seen.
-        observation: what a step sees, without the genomes' axis, where there is no table.
-        min_lanes: the least number of lanes; fewer genomes are padded with copies of the last,
-            after the table was run.
+        genomes: `[B, P]`; they are split into weights once, here.
+        table: `[V, ...]`, all possible observations, if they are known beforehand. `TimeDistributed` layers then run
+            once, here, and a step takes the index of an entry.
+        observation: the spec of an observation without the genome axis; required without a table.
+        min_lanes: minimum number of lanes; fewer genomes are padded with copies of the last one, after the table
+            was run.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Stepper:
         if table is not None:
             _, start = self._run(self._values, tf.zeros([self.lanes], tf.int32), None)
         else:
-            assert observation is not None, "without a table a step has to know what it will see"
+            assert observation is not None, "without a table the spec of an observation is required"
             specs = [tf.TensorSpec(value.shape, value.dtype) for value in self._values]
             trial = tf.function(lambda values, x: self._run(values, x, None), autograph=False)
             traced = trial.get_concrete_function(
@@ -68,8 +68,8 @@ class Stepper:
         """Return the outputs `[B, K]` and the next state.
 
         Args:
-            seen: `[B, ...]`, or with a table the entries' numbers `[B]`.
-            state: `start`, or what the step before returned.
+            seen: observations `[B, ...]`, or with a table the indices of its entries `[B]`.
+            state: `start`, or the state that the previous step returned.
         """
         return self._run(self._values, seen, state)
 
@@ -95,25 +95,25 @@ class Stepper:
 
 
 def check_stepwise(network: Network) -> None:
-    """Refuse a network that cannot run step by step, and name the layer that stands in the way."""
-    why = explain_not_stepwise(network)
-    if why:
-        raise TfsmError(f"the model {network.model.name!r} cannot run step by step: {why}")
+    """Raise an error that names the layer if a network cannot run step by step."""
+    reason = explain_not_stepwise(network)
+    if reason:
+        raise TfsmError(f"the model {network.model.name!r} cannot run step by step: {reason}")
 
 
 def explain_not_stepwise(network: Network) -> str:
-    """Name what keeps a network from running step by step; empty where nothing does."""
+    """Return why a network cannot run step by step; empty if it can."""
     model, program = network.model, network.program
     if program.whole_model_reason:
         return program.whole_model_reason
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         return f"it has {len(model.inputs)} inputs and {len(model.outputs)} outputs, expected one of each"
     if len(model.outputs[0].shape) != 3:
-        return f"its output {tuple(model.outputs[0].shape)} is not a vector a time, (None, T, K)"
+        return f"its output {tuple(model.outputs[0].shape)} is not one vector per time, (None, T, K)"
     for operation in program.operations():
-        why = _explain_layer(operation)
-        if why:
-            return f"{operation.name} ({type(operation).__name__}) {why}"
+        reason = _explain_layer(operation)
+        if reason:
+            return f"{operation.name} ({type(operation).__name__}) {reason}"
     return ""
 
 
@@ -123,12 +123,12 @@ def _explain_layer(operation: Any) -> str:
         if rule.explain_unsupported(operation):
             return f"has no fast rule: {rule.explain_unsupported(operation)}"
         if operation.stateful:
-            return "is stateful: an agent's state starts anew with every episode"
+            return "is stateful: an agent's state starts from zeros in each episode"
         if operation.return_state:
-            return "returns its state beside its output"
+            return "returns its state besides its output"
         if operation.go_backwards:
             return "goes backwards in time"
-        return "" if operation.return_sequences else "returns its last state alone: set return_sequences=True"
+        return "" if operation.return_sequences else "returns its last state only: set return_sequences=True"
     if type(operation).__name__ in _TIME_INDEPENDENT.split() and getattr(operation, "axis", -1) in (-1, 2):
         return ""
     return "may mix times: wrap it in TimeDistributed if it does not"

@@ -1,4 +1,7 @@
-"""Values, recurrent state and folding that rules see."""
+"""What a layer rule works with: the values of the variables, recurrent states, and folding of the genome axis.
+
+A *lane* is the place of one genome in a batch.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,15 @@ from tfsm.interfaces import Tensor
 from tfsm.models.per_example_gradients import PerExampleGradients
 
 CellState = tuple[Tensor, ...]
+"""The state of a recurrent layer: an LSTM's hidden state and carry, for example."""
 
 
 class RecurrentStates:
-    """Told by recurrent layers, in the order in which they run, what state they are in.
+    """The states of all recurrent layers between two steps, in the order in which the layers run.
 
     Args:
-        states: what they were told to remember at the step before; None at the first.
-        tables: what layers that see one time alone made of a table's entries, by the layer's id; filled as they run.
+        states: the states saved in the previous step; None in the first step.
+        tables: the outputs of `TimeDistributed` layers for the entries of a table, by layer id; filled on the way.
     """
 
     def __init__(self, states: Sequence[CellState] | None = None, tables: dict[int, Tensor] | None = None) -> None:
@@ -29,39 +33,39 @@ class RecurrentStates:
         self.tables: dict[int, Tensor] = {} if tables is None else tables
 
     def load(self, start: CellState) -> CellState:
-        """Return the state of the layer that runs now; `start` at the first step."""
+        """Return the state of the current layer; `start` in the first step."""
         return start if self._states is None else self._states[len(self.saved)]
 
     def save(self, state: CellState) -> None:
-        """Remember the state that the layer which runs now has got into."""
+        """Save the state of the current layer for the next step."""
         self.saved.append(state)
 
 
 MAX_BROADCAST_POSITIONS = 64
-"""Up to so many places a bias is added as it is, which makes a faster backward pass."""
+"""Up to this number of positions a bias is added by plain broadcasting, which has a faster backward pass."""
 
 
 class Weights:
-    """Looks up a variable's value, with a leading axis for the genomes.
+    """The values of a model's variables, with a leading axis for the genomes.
 
     Args:
         variables: the model's trainable variables.
         values: their values `[B, *shape]`, in the same order.
-        taps: where layers note what their variables are multiplied by, if somebody wants to know.
-        states: where recurrent layers find and leave their state, if they run step by step.
-        plain_graph: whether the network will run as a plain graph, so that loops had better be compiled by themselves.
+        per_example: records how variables are used, if per-example gradients are wanted.
+        states: where recurrent layers load and save their state, if the network runs step by step.
+        plain_graph: whether the network runs as a plain graph, so that loops should be compiled by themselves.
     """
 
     def __init__(
         self,
         variables: Sequence[keras.Variable],
         values: Sequence[Tensor],
-        taps: PerExampleGradients | None = None,
+        per_example: PerExampleGradients | None = None,
         states: RecurrentStates | None = None,
         *,
         plain_graph: bool = False,
     ) -> None:
-        self.per_example, self.states, self.plain_graph = taps, states, plain_graph
+        self.per_example, self.states, self.plain_graph = per_example, states, plain_graph
         self._values = {id(variable): value for variable, value in zip(variables, values, strict=True)}
         self.lanes = values[0].shape[0] or tf.shape(values[0])[0]
 
@@ -75,12 +79,14 @@ class Weights:
     def linear(
         self, x: Tensor, kernel: keras.Variable, bias: keras.Variable | None, dtype: str, row: int | None = None
     ) -> tuple[Tensor, int]:
-        """Return `x W + b` for x `[B, N, ..., in]` (or `[1, N, ..., in]`), and with taps the number of its delta.
+        """Return `x W + b` for x `[B, N, ..., in]` (or `[1, N, ..., in]`), and the index of its delta.
+
+        There is a delta only if per-example gradients are wanted; the index is -1 otherwise.
 
         Args:
             x: the inputs.
-            kernel: W, `[..., in, out]`; axes before the last but one are taken as part of `in`.
-            bias: b, `[out]`, or `[rows, out]` of which one row is meant.
+            kernel: W, `[..., in, out]`; all axes but the last count as `in`.
+            bias: b, `[out]`, or `[rows, out]` of which one row is used.
             dtype: the layer's compute type.
             row: which row of the bias.
         """
@@ -97,7 +103,7 @@ class Weights:
             z = tf.reshape(z, [z.shape[0] or tf.shape(z)[0], *middle, z.shape[-1]])
         if self.per_example is None:
             return z, -1
-        # Every genome has deltas of its own, also where all see the same.
+        # Each genome has its own deltas, even if all genomes see the same inputs.
         z = self.widen(z)
         delta, number = self.per_example.delta(z)
         self.per_example.record(kernel, self.widen(x), number)
@@ -106,11 +112,11 @@ class Weights:
         return z + delta, number
 
     def initial_state(self, start: CellState) -> CellState:
-        """Return the state from which a recurrent layer goes on; `start` unless it runs step by step."""
+        """Return the initial state of a recurrent layer: `start`, or the saved one if the network runs step by step."""
         return start if self.states is None else self.states.load(start)
 
     def save_state(self, state: CellState) -> None:
-        """Keep the state in which a recurrent layer ended, if it runs step by step."""
+        """Save the last state of a recurrent layer, if the network runs step by step."""
         if self.states is not None:
             self.states.save(state)
 
@@ -121,11 +127,11 @@ class Weights:
         return tf.repeat(tensor, self.lanes, axis=0)
 
 
-def _broadcast_bias(bias: Tensor, places: Any) -> Tensor:
-    """Return a bias `[B, out]` for every place `[B, M, out]`.
+def _broadcast_bias(bias: Tensor, positions: Any) -> Tensor:
+    """Repeat a bias `[B, out]` for all positions, `[B, M, out]`.
 
-    Its gradient is a product with ones: XLA would add up many places in an order that depends on the number of genomes,
-    and a run would not be the same alone as among others.
+    Its gradient is a product with ones: XLA would sum over many positions in an order that depends on the number of
+    genomes, and a run would give different numbers alone than among others.
     """
 
     @tf.custom_gradient
@@ -133,7 +139,7 @@ def _broadcast_bias(bias: Tensor, places: Any) -> Tensor:
         def gradient(d: Tensor) -> Tensor:
             return tf.matmul(tf.ones_like(d[:, :, :1]), d, transpose_a=True)[:, 0]
 
-        return tf.repeat(bias[:, None], places, axis=1), gradient
+        return tf.repeat(bias[:, None], positions, axis=1), gradient
 
     return spread(bias)
 
@@ -155,35 +161,35 @@ def unfold_lanes(tensor: Tensor, lanes: Any) -> Tensor:
 
 
 def call_folded(function: Callable[..., Any], args: Any, kwargs: Any = None, held: Container[int] = ()) -> Any:
-    """Call a function of examples `[N, ...]` with tensors `[B, N, ...]`; those with B = 1 are widened where needed.
+    """Call a function of examples `[N, ...]` with tensors `[B, N, ...]`; one with B = 1 is repeated if needed.
 
     Args:
         function: a layer or an operation.
         args: its positional arguments.
         kwargs: its keyword arguments.
-        held: the ids of tensors to hand over as they are.
+        held: ids of tensors to pass on unchanged.
     """
 
-    def moves(leaf: Any) -> bool:
+    def is_folded(leaf: Any) -> bool:
         return bool(tf.is_tensor(leaf)) and id(leaf) not in held
 
-    tensors = [leaf for leaf in tf.nest.flatten((args, kwargs or {})) if moves(leaf)]
+    tensors = [leaf for leaf in tf.nest.flatten((args, kwargs or {})) if is_folded(leaf)]
     wide = [leaf for leaf in tensors if leaf.shape[0] != 1]
     lanes = (wide[0].shape[0] or tf.shape(wide[0])[0]) if wide else 1
 
-    def folded(leaf: Any) -> Any:
-        if not moves(leaf):
+    def fold_leaf(leaf: Any) -> Any:
+        if not is_folded(leaf):
             return leaf
         if wide and leaf.shape[0] == 1:
             leaf = tf.repeat(leaf, lanes, axis=0)
         return fold_lanes(leaf)
 
-    args, kwargs = tf.nest.map_structure(folded, (args, kwargs or {}))
+    args, kwargs = tf.nest.map_structure(fold_leaf, (args, kwargs or {}))
     return tf.nest.map_structure(lambda leaf: unfold_lanes(leaf, lanes), function(*args, **kwargs))
 
 
 def accepts_training(function: Callable[..., Any]) -> bool:
-    """Say whether a layer's `call` takes `training`."""
+    """Return whether a layer's `call` takes `training`."""
     return "training" in inspect.signature(function).parameters
 
 

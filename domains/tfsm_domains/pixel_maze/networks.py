@@ -7,7 +7,7 @@ from typing import Final
 import keras
 from keras import layers
 
-from tfsm.models.loading import DualBiasLSTMCell
+from tfsm.models.rules.recurrent import DualBiasLSTMCell
 
 SIZE: Final = 64
 ACTIONS: Final = 5

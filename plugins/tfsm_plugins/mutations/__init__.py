@@ -26,7 +26,7 @@ def _register_paper(registry: Registry) -> None:
     registry.add(
         "sm-r",
         "tfsm_plugins.mutations.rescale:SafeMutationRescale",
-        description="a random direction, rescaled by line search to a given divergence of the outputs",
+        description="a random direction, rescaled by line search to a target divergence of the outputs",
         options=options.RescaleOptions,
     )
     registry.add(
@@ -63,15 +63,15 @@ def _register_others(registry: Registry) -> None:
         options=options.CrossoverOptions,
     )
     rescaled = {
-        "sm-g-sum+r": ("SumRescaled", options.SumRescaledOptions),
-        "sm-g-abs+r": ("AbsRescaled", options.AbsRescaledOptions),
-        "sm-g-so+r": ("SecondOrderRescaled", options.SecondOrderRescaledOptions),
-        "sm-g-rms+r": ("RmsRescaled", options.RmsRescaledOptions),
+        "sm-g-sum+r": ("SumRescale", options.SumRescaleOptions),
+        "sm-g-abs+r": ("AbsRescale", options.GradientRescaleOptions),
+        "sm-g-so+r": ("SecondOrderRescale", options.SecondOrderRescaleOptions),
+        "sm-g-rms+r": ("RmsRescale", options.RmsRescaleOptions),
     }
     for name, (part, part_options) in rescaled.items():
         registry.add(
             name,
             f"tfsm_plugins.mutations.rescale:{part}",
-            description=f"the direction of {name.removesuffix('+r')}, rescaled to a given divergence of the outputs",
+            description=f"the direction of {name.removesuffix('+r')}, rescaled to a target divergence of the outputs",
             options=part_options,
         )

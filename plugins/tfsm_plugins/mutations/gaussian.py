@@ -1,4 +1,4 @@
-"""The control: Gaussian noise on every weight alike."""
+"""The control operator: Gaussian noise with the same standard deviation on every weight."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfsm_plugins.mutations.options import ControlOptions
 
 @dataclass(frozen=True, kw_only=True)
 class Control(ControlOptions):
-    r"""Add noise of one standard deviation to all weights.
+    r"""Add Gaussian noise to all weights: the paper's baseline.
 
     .. math:: w' = w + \sigma z, \quad z \sim N(0, 1)
     """
@@ -21,5 +21,5 @@ class Control(ControlOptions):
     needs_gradient: ClassVar[bool] = False
 
     def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
-        """Return the child; `intensity` is the noise's standard deviation."""
+        """Return the child; `intensity` is the standard deviation of the noise."""
         return parent + intensity * network.noise(seed)

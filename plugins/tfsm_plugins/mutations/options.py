@@ -1,121 +1,120 @@
-"""The operators' options, apart from the operators so that listing them imports no TensorFlow."""
+"""Options of the operators. They are apart from the operators, so that listing them imports no TensorFlow.
+
+An option that several operators have is defined once, as an annotated type with its limits and description.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from annotated_types import Ge, Gt, Le, Lt
 from typing_extensions import Doc
 
+Experiences: TypeAlias = Annotated[int, Ge(1), Doc("number of experiences to sample; all if there are fewer")]
+Replacement: TypeAlias = Annotated[bool, Doc("sample experiences with replacement")]
+Zero: TypeAlias = Annotated[float, Gt(0), Doc("replaces a sensitivity of exactly zero")]
+Floor: TypeAlias = Annotated[float, Gt(0), Doc("lower bound of all other sensitivities")]
+MaxChange: TypeAlias = Annotated[float | None, Gt(0), Doc("maximum change of a single weight; none: no limit")]
+Tolerance: TypeAlias = Annotated[float, Gt(0), Lt(1), Doc("relative error of the divergence that ends the search")]
+MaxSteps: TypeAlias = Annotated[int, Ge(1), Doc("maximum number of forward passes per line search")]
+MeanOverOutputs: TypeAlias = Annotated[bool, Doc("average the divergence over outputs instead of summing it")]
+SumProbes: TypeAlias = Annotated[
+    int | None,
+    Ge(1),
+    Doc("random-sign probes, one backward pass each; none: exact, with one backward pass per output"),
+]
+RmsProbes: TypeAlias = Annotated[
+    int | None,
+    Ge(0),
+    Doc("random-sign probes, one backward pass each; 0: exact; none: exact up to 8 outputs, otherwise 8 probes"),
+]
+UnitDirection: TypeAlias = Annotated[bool, Doc("measure the curvature along the unit vector of the perturbation")]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ControlOptions:
-    """The control has none."""
+    """Options of the control: none."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExperienceOptions:
-    """How many of the parent's experiences an operator looks at."""
+class GradientOptions:
+    """Options of SM-G-ABS, and common options of the gradient operators."""
 
-    experiences: Annotated[int, Ge(1), Doc("experiences sampled; all of them where there are no more")] = 100
-    replacement: Annotated[bool, Doc("sample experiences with replacement")] = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchOptions(ExperienceOptions):
-    """Options of all that search for a wanted divergence."""
-
-    tolerance: Annotated[float, Gt(0), Lt(1), Doc("how far from the wanted divergence is good enough")] = 0.01
-    max_steps: Annotated[int, Ge(1), Doc("most forward passes of one line search")] = 60
+    experiences: Experiences = 100
+    replacement: Replacement = False
+    zero: Zero = 1.0
+    floor: Floor = 0.01
+    max_change: MaxChange = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class RescaleOptions(SearchOptions):
-    """Options of SM-R, and of all that rescale."""
-
-    mean_over_outputs: Annotated[bool, Doc("average the divergence over outputs instead of summing it")] = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class GuardOptions(ExperienceOptions):
-    """The guards between a sensitivity and what is divided by it."""
-
-    zero: Annotated[float, Gt(0), Doc("stands in for a sensitivity of exactly zero")] = 1.0
-    floor: Annotated[float, Gt(0), Doc("least sensitivity of any other weight")] = 0.01
-
-
-@dataclass(frozen=True, kw_only=True)
-class GradientOptions(GuardOptions):
-    """Options of all SM-G variants."""
-
-    max_change: Annotated[float | None, Gt(0), Doc("most that one weight may change; none: no limit")] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class CrossoverOptions(SearchOptions):
-    """Options of the safe crossover."""
-
-    share: Annotated[float, Gt(0), Le(1), Doc("share of the weights that the second parent is asked for")] = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class SumProbeOptions:
-    """How SM-G-SUM's sensitivity is measured."""
-
-    probes: Annotated[
-        int | None, Ge(1), Doc("random-sign probes, a backward pass each; none: exactly, a backward pass an output")
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RmsProbeOptions:
-    """How SM-G-RMS's sensitivity is measured."""
-
-    probes: Annotated[
-        int | None,
-        Ge(0),
-        Doc("random-sign probes, a backward pass each; 0: exactly; none: exactly up to 8 outputs, else by 8 probes"),
-    ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class CurvatureOptions:
-    """How SM-G-SO's sensitivity is measured."""
-
-    unit_direction: Annotated[bool, Doc("measure curvature along the perturbation's unit vector")] = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class SumOptions(SumProbeOptions, GradientOptions):
+class SumOptions(GradientOptions):
     """Options of SM-G-SUM."""
 
+    probes: SumProbes = None
+
 
 @dataclass(frozen=True, kw_only=True)
-class RmsOptions(RmsProbeOptions, GradientOptions):
+class RmsOptions(GradientOptions):
     """Options of SM-G-RMS."""
 
+    probes: RmsProbes = None
+
 
 @dataclass(frozen=True, kw_only=True)
-class SecondOrderOptions(CurvatureOptions, GradientOptions):
+class SecondOrderOptions(GradientOptions):
     """Options of SM-G-SO."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class AbsRescaledOptions(GuardOptions, RescaleOptions):
-    """Options of SM-G-ABS+R."""
+    unit_direction: UnitDirection = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumRescaledOptions(SumProbeOptions, GuardOptions, RescaleOptions):
+class RescaleOptions:
+    """Options of SM-R."""
+
+    experiences: Experiences = 100
+    replacement: Replacement = False
+    tolerance: Tolerance = 0.01
+    max_steps: MaxSteps = 60
+    mean_over_outputs: MeanOverOutputs = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientRescaleOptions(RescaleOptions):
+    """Options of SM-G-ABS+R, and common options of the rescaled gradient operators."""
+
+    zero: Zero = 1.0
+    floor: Floor = 0.01
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumRescaleOptions(GradientRescaleOptions):
     """Options of SM-G-SUM+R."""
 
+    probes: SumProbes = None
+
 
 @dataclass(frozen=True, kw_only=True)
-class RmsRescaledOptions(RmsProbeOptions, GuardOptions, RescaleOptions):
+class RmsRescaleOptions(GradientRescaleOptions):
     """Options of SM-G-RMS+R."""
 
+    probes: RmsProbes = None
+
 
 @dataclass(frozen=True, kw_only=True)
-class SecondOrderRescaledOptions(CurvatureOptions, GuardOptions, RescaleOptions):
+class SecondOrderRescaleOptions(GradientRescaleOptions):
     """Options of SM-G-SO+R."""
+
+    unit_direction: UnitDirection = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossoverOptions:
+    """Options of the safe crossover."""
+
+    experiences: Experiences = 100
+    replacement: Replacement = False
+    tolerance: Tolerance = 0.01
+    max_steps: MaxSteps = 60
+    share: Annotated[float, Gt(0), Le(1), Doc("share of the weights that may come from the second parent")] = 0.5

@@ -9,7 +9,7 @@ from keras import layers as kl
 
 from tests.models.architectures.case import Case, N, functional, sequential
 from tests.models.plain import drawn
-from tfsm.models.loading import DualBiasLSTMCell
+from tfsm.models.rules.recurrent import DualBiasLSTMCell
 
 
 def stateful(*made: Any) -> Case:

@@ -1,4 +1,4 @@
-"""Dense, EinsumDense, Embedding, normalization, PReLU."""
+"""Rules for Dense, EinsumDense, Embedding, the normalization layers and PReLU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfsm.models.weights import Weights, accepts_training, call_folded
 
 
 def explain_unsupported(layer: Any) -> str | None:
-    """Name what keeps a layer from its rule, or None."""
+    """Return why a Dense or similar layer is not supported, or None."""
     if getattr(layer, "lora_enabled", False):
         return "LoRA is enabled"
     if getattr(layer, "quantization_mode", None) is not None:
@@ -21,14 +21,14 @@ def explain_unsupported(layer: Any) -> str | None:
 
 
 def explain_unsupported_embedding(layer: Any) -> str | None:
-    """Name what keeps an embedding from its rule, or None."""
+    """Return why an Embedding is not supported, or None."""
     return "it makes a mask" if layer.mask_zero else explain_unsupported(layer)
 
 
 def apply_activation(layer: Any, z: Tensor, name: str = "activation") -> Tensor:
-    """Apply a layer's activation, which sees examples only."""
+    """Apply a layer's activation, a function of examples without a genome axis."""
     activation = getattr(layer, name)
-    # The shape is said again: how many examples there are is lost where the number of genomes is not known.
+    # The number of examples is lost if the number of genomes is unknown, so state the shape again.
     return z if activation is None else tf.ensure_shape(call_folded(activation, (z,)), z.shape)
 
 
@@ -40,7 +40,7 @@ def dense(layer: Any, weights: Weights, x: Tensor) -> Tensor:
 
 
 def einsum_dense(layer: Any, weights: Weights, x: Tensor) -> Tensor:
-    """Run an EinsumDense layer: its own equation, with a letter more for the genomes."""
+    """Run an EinsumDense layer by its own equation, with one more letter for the genomes."""
     dtype = layer.compute_dtype
     kernel = weights.widen(weights.of(layer.kernel, dtype))
     inputs, result = layer.equation.replace(" ", "").split("->")
@@ -61,14 +61,14 @@ def embedding(layer: Any, weights: Weights, x: Tensor) -> Tensor:
 
 
 def explain_unsupported_normalization(layer: Any) -> str | None:
-    """Name what keeps a normalization from its rule, or None."""
+    """Return why a normalization layer is not supported, or None."""
     rank = len(layer.get_build_config()["input_shape"])
     axes = sorted(axis % rank for axis in tf.nest.flatten(layer.axis))
     return None if axes == list(range(rank - len(axes), rank)) else "it normalizes other axes than the last"
 
 
 def explain_unsupported_prelu(layer: Any) -> str | None:
-    """Name what keeps a PReLU from its rule, or None."""
+    """Return why a PReLU is not supported, or None."""
     sizes = list(layer.alpha.shape)
     while sizes and sizes[0] == 1:
         sizes.pop(0)
@@ -82,13 +82,13 @@ def normalization(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     weightless = {id(scale): tf.ones, id(offset): tf.zeros}
 
     def neutral(variable: Any) -> Tensor:
-        # The layer's own arithmetic, without its weights.
+        # Run the layer's own arithmetic with neutral weights; the weights of the genomes are applied afterwards.
         fill = weightless.get(id(variable))
         return tf.convert_to_tensor(variable.value) if fill is None else fill(variable.shape, variable.dtype)
 
     kinds = [[neutral(v) for v in kind] for kind in (layer.trainable_variables, layer.non_trainable_variables)]
     training = {"training": False} if accepts_training(layer.call) else {}
-    normal = call_folded(lambda own: layer.stateless_call(*kinds, own, **training)[0], (x,))
+    normal = call_folded(lambda examples: layer.stateless_call(*kinds, examples, **training)[0], (x,))
     return _shift_by(weights, _scale_by(weights, normal, scale), offset)
 
 
@@ -100,22 +100,22 @@ def prelu(layer: Any, weights: Weights, x: Tensor) -> Tensor:
 
 def _scale_variable(layer: Any) -> Any:
     gamma = getattr(layer, "gamma", None)
-    # RMSNormalization has another name for it, which in the others is a switch.
+    # RMSNormalization calls it `scale`, which in the other layers is a switch.
     return layer.scale if gamma is None and hasattr(layer.scale, "shape") else gamma
 
 
 def _scale_by(weights: Weights, x: Tensor, scale: Any) -> Tensor:
-    """Return x `[B, N, ...]` times a variable of the shape of its last axes."""
+    """Multiply x `[B, N, ...]` by a variable with the shape of its last axes."""
     if scale is None:
         return x
     flat = _flatten_positions(weights, x, scale)
     s = _at_one_position(weights.of(scale, x.dtype))
-    # A delta on the factor, at every place its own: the gradients by it add up to the factor's, as a bias' do.
+    # A delta per position on the factor: its gradients add up to that of the factor, like those of a bias.
     return tf.reshape(flat * (s + _zero_delta(weights, flat, scale)), _shape(flat, x))
 
 
 def _shift_by(weights: Weights, x: Tensor, offset: Any) -> Tensor:
-    """Return x `[B, N, ...]` plus a variable of the shape of its last axes."""
+    """Add a variable with the shape of its last axes to x `[B, N, ...]`."""
     if offset is None:
         return x
     flat = _flatten_positions(weights, x, offset)
@@ -124,7 +124,7 @@ def _shift_by(weights: Weights, x: Tensor, offset: Any) -> Tensor:
 
 
 def _flatten_positions(weights: Weights, x: Tensor, variable: Any) -> Tensor:
-    """Return `[B, N, M, size]`, where the last axis is the variable's."""
+    """Return x as `[B, N, M, size]`, where the last axis is that of the variable."""
     lanes, examples = (x.shape[i] if x.shape[i] is not None else tf.shape(x)[i] for i in range(2))
     return weights.widen(tf.reshape(x, [lanes, examples, -1, math.prod(variable.shape)]))
 
@@ -143,5 +143,5 @@ def _zero_delta(weights: Weights, flat: Tensor, variable: Any) -> Tensor | float
 
 def _shape(flat: Tensor, x: Tensor) -> list[Any]:
     dynamic = tf.shape(x)
-    own = [x.shape[i] if x.shape[i] is not None else dynamic[i] for i in range(1, x.shape.rank)]
-    return [flat.shape[0] or tf.shape(flat)[0], *own]
+    sizes = [x.shape[i] if x.shape[i] is not None else dynamic[i] for i in range(1, x.shape.rank)]
+    return [flat.shape[0] or tf.shape(flat)[0], *sizes]

@@ -1,4 +1,7 @@
-"""SimpleRNN, LSTM, GRU, Bidirectional."""
+"""Rules for SimpleRNN, LSTM, GRU and Bidirectional, and an LSTM cell with two biases.
+
+The products of the inputs with the kernel are computed for all times at once; only the rest of a step runs over time.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from keras import ops
 
 from tfsm.interfaces import Tensor
 from tfsm.models.rules.dense import apply_activation
@@ -14,17 +18,17 @@ from tfsm.models.scan import Parts, Scan
 from tfsm.models.weights import CellState, Weights
 
 UNROLLED_STEPS = 16
-"""Sequences up to this length are unrolled; longer ones run in a loop, which compiles faster."""
+"""Sequences up to this length are unrolled. Longer ones run in a loop, which compiles faster."""
 
 MAX_XLA_STEPS = 400
-"""XLA was faster than a plain graph up to here in every measurement; nothing longer was measured."""
+"""XLA was faster than a plain graph up to this length in all measurements; nothing longer was measured."""
 
 Step = Callable[..., CellState]
-"""From what is known of a time beforehand, the state and the weights that a step multiplies by, to the next state."""
+"""From the input product of one time, the state and the weights used in a step, to the next state."""
 
 
 def explain_unsupported_recurrent(layer: Any) -> str | None:
-    """Name what keeps a recurrent layer from its rule, or None."""
+    """Return why a recurrent layer is not supported, or None."""
     if getattr(layer, "reset_after", None) is False:
         return "reset_after=False"
     return None
@@ -55,7 +59,7 @@ def lstm(layer: Any, weights: Weights, x: Tensor, first: CellState | None = None
 
 
 def next_lstm_state(cell: Any, z: Tensor, carry: Tensor) -> CellState:
-    """Return an LSTM's next state from its gates before their activation `[..., 4 * units]`, in Keras' order."""
+    """Return an LSTM's next state from its gates `[..., 4 * units]` before activation, in Keras' order."""
     i, f, c, o = tf.split(z, 4, axis=-1)
     i, f, o = (apply_activation(cell, gate, "recurrent_activation") for gate in (i, f, o))
     carry = f * carry + i * apply_activation(cell, c)
@@ -63,7 +67,7 @@ def next_lstm_state(cell: Any, z: Tensor, carry: Tensor) -> CellState:
 
 
 def gru(layer: Any, weights: Weights, x: Tensor, first: CellState | None = None) -> Any:
-    """Run a GRU layer with the reset gate applied after the product."""
+    """Run a GRU layer that applies the reset gate after the product (`reset_after=True`)."""
     cell = layer.cell
     dtype = layer.compute_dtype
     recurrent = weights.of(cell.recurrent_kernel, dtype)
@@ -95,9 +99,20 @@ def _run(
     own_delta: bool = False,
     second_bias: Any = None,
 ) -> Any:
-    """Run a layer from the state `first`, or from zeros.
+    """Run a recurrent layer.
 
-    With taps, `own_delta` appends to z the delta of the product with the state, if it needs one.
+    Args:
+        layer: the layer.
+        weights: the values of its variables.
+        x: `[B, N, T, in]`.
+        step: one step.
+        constants: the weights used in a step.
+        first: the initial state; zeros if None.
+        states: number of state tensors.
+        own_recurrent_bias: whether the second row of the bias belongs to the product with the state.
+        own_delta: whether the product with the state needs its own delta for per-example gradients; it is
+            appended to z.
+        second_bias: a second bias that is added to the first one.
     """
     cell = layer.cell
     dtype = layer.compute_dtype
@@ -107,25 +122,25 @@ def _run(
     bias = cell.bias if cell.use_bias else None
     z, delta = weights.linear(x, cell.kernel, bias, dtype, row=0 if own_recurrent_bias else None)  # [B, N, T, G]
     z = weights.widen(z)
-    taps = weights.per_example
+    per_example = weights.per_example
     if second_bias is not None:
         z = z + weights.of(second_bias, dtype)[:, None, None]
-        if taps is not None:
-            taps.record(second_bias, None, delta)
-    if taps is not None and own_delta:
-        zero, delta = taps.delta(z)
+        if per_example is not None:
+            per_example.record(second_bias, None, delta)
+    if per_example is not None and own_delta:
+        zero, delta = per_example.delta(z)
         z = tf.concat([z, zero], axis=-1)
     shape = tf.shape(z)
-    # Of a stateful layer too: an experience begins anew, as after `reset_state()`.
+    # Also for a stateful layer: each experience starts from zeros, as after `reset_state()`.
     zero = tf.zeros([z.shape[0] or shape[0], z.shape[1] or shape[1], cell.units], dtype)
     start = (zero,) * states if first is None else tuple(weights.widen(tf.cast(state, dtype)) for state in first)
     outputs, last = run_over_time(weights, step, z, weights.initial_state(start), constants)
     weights.save_state(last)
-    if taps is not None:
-        # The state that a step sees is what the one before it left.
-        taps.record(cell.recurrent_kernel, tf.concat([start[0][:, :, None], outputs[:, :, :-1]], axis=2), delta)
+    if per_example is not None:
+        # A step sees the state that the previous step left.
+        per_example.record(cell.recurrent_kernel, tf.concat([start[0][:, :, None], outputs[:, :, :-1]], axis=2), delta)
         if own_recurrent_bias:
-            taps.record(cell.bias, None, delta, part=1)
+            per_example.record(cell.bias, None, delta, part=1)
     result = outputs if layer.return_sequences else last[0]
     return (result, *last) if layer.return_state else result
 
@@ -138,73 +153,102 @@ def run_over_time(
     constants: tuple[Tensor, ...],
     unrolled: int | None = None,
 ) -> tuple[Tensor, CellState]:
-    """Run a step over z `[B, N, T, ...]`; return the first state at all times `[B, N, T, ...]`, and the last state.
+    """Run a step over z `[B, N, T, ...]`.
+
+    Returns the first state tensor at all times, `[B, N, T, ...]`, and the last state.
 
     Args:
-        weights: asked whether the rest of the network is a plain graph.
-        step: from what is known of a time beforehand, the state and the constants to the next state.
-        z: what is known beforehand.
-        state: the state to start from.
-        constants: what a step multiplies by.
+        weights: says whether the rest of the network runs as a plain graph.
+        step: one step.
+        z: the input products of all times.
+        state: the initial state.
+        constants: the weights used in a step.
         unrolled: the longest sequence to unroll; `UNROLLED_STEPS` unless given.
     """
     times = z.shape[2]
     rows = tf.transpose(z, [2, 0, 1, *range(3, z.shape.rank)])
     if times is not None and times <= (UNROLLED_STEPS if unrolled is None else unrolled):
         seen = []
-        # Not z[:, :, t]: the gradient of a slice is as large as all of z, that of these is put together once. And not
-        # unstacked at axis 2: there XLA rounds by the number of genomes, so that a run would not be the same alone.
+        # Not z[:, :, t]: the gradient of each slice is as large as all of z, while that of unstack is assembled once.
+        # And not unstacked along axis 2: XLA then rounds depending on the number of genomes, so that a run would give
+        # different numbers alone than among others.
         for row in tf.unstack(rows):
             state = step(row, state, *constants)
             seen.append(state[0])
         return tf.stack(seen, axis=2), state
 
-    def scanned(now: list[Tensor], state: list[Tensor], fixed: list[Tensor]) -> Parts:
+    def scan_step(now: list[Tensor], state: list[Tensor], fixed: list[Tensor]) -> Parts:
         after = step(now[0], tuple(state), *fixed)
         return [[after[0]], list(after), []]
 
-    # A step is a dozen operations that are too small for a plain graph.
-    alone = weights.plain_graph and times is not None and not tf.executing_eagerly()
-    scan = Scan(scanned, (1, len(state), len(constants)), (1, 0), lambda _, state, __: (state[:1], []), alone)
+    # A step is a dozen operations, too small for a plain graph.
+    compile_alone = weights.plain_graph and times is not None and not tf.executing_eagerly()
+    scan = Scan(scan_step, (1, len(state), len(constants)), (1, 0), lambda _, state, __: (state[:1], []), compile_alone)
     (stacked,), last, _ = scan([rows], state, constants)
     return tf.transpose(stacked, [1, 2, 0, *range(3, stacked.shape.rank)]), tuple(last)
 
 
-Run = Callable[[Any, Weights, Tensor], Tensor]
-
-
 def explain_unsupported_bidirectional(layer: Any) -> str | None:
-    """Name what keeps a Bidirectional layer from its rule, or None."""
+    """Return why a Bidirectional layer is not supported, or None."""
     if layer.merge_mode is None:
         return "it returns two outputs"
     for inner in (layer.forward_layer, layer.backward_layer):
         if _find_runner(inner) is None:
             return f"no rule for {type(inner).__name__}"
-        why = "it returns its state" if inner.return_state else explain_unsupported_recurrent(inner)
-        if why:
-            return why
+        reason = "it returns its state" if inner.return_state else explain_unsupported_recurrent(inner)
+        if reason:
+            return reason
     return None
 
 
 def bidirectional(layer: Any, weights: Weights, x: Tensor) -> Tensor:
     """Run a Bidirectional layer."""
-    there, back = (_run_direction(inner, weights, x) for inner in (layer.forward_layer, layer.backward_layer))
+    forward, backward = (_run_direction(inner, weights, x) for inner in (layer.forward_layer, layer.backward_layer))
     if layer.return_sequences:
-        back = tf.reverse(back, axis=[2])
+        backward = tf.reverse(backward, axis=[2])
     if layer.merge_mode == "concat":
-        return tf.concat([there, back], axis=-1)
+        return tf.concat([forward, backward], axis=-1)
     if layer.merge_mode == "mul":
-        return there * back
-    return (there + back) * (0.5 if layer.merge_mode == "ave" else 1.0)
+        return forward * backward
+    return (forward + backward) * (0.5 if layer.merge_mode == "ave" else 1.0)
 
 
 def _run_direction(layer: Any, weights: Weights, x: Tensor) -> Tensor:
-    rule = _find_runner(layer)
-    assert rule is not None
-    return rule(layer, weights, x)
+    run = _find_runner(layer)
+    assert run is not None
+    return run(layer, weights, x)
 
 
-def _find_runner(layer: Any) -> Run | None:
+def _find_runner(layer: Any) -> Callable[[Any, Weights, Tensor], Tensor] | None:
     layers = keras.layers
-    rules: dict[type, Run] = {layers.SimpleRNN: simple_rnn, layers.LSTM: lstm, layers.GRU: gru}
-    return rules.get(type(layer))
+    runners: dict[type, Callable[[Any, Weights, Tensor], Tensor]] = {
+        layers.SimpleRNN: simple_rnn,
+        layers.LSTM: lstm,
+        layers.GRU: gru,
+    }
+    return runners.get(type(layer))
+
+
+@keras.saving.register_keras_serializable("tfsm")
+class DualBiasLSTMCell(keras.layers.LSTMCell):
+    """An LSTM cell with two bias vectors, like those of cuDNN and PyTorch; Keras has one. The outputs are the same.
+
+    For `keras.layers.RNN(DualBiasLSTMCell(units))`.
+    """
+
+    def build(self, input_shape: Any) -> None:
+        """Create the variables."""
+        super().build(input_shape)
+        self.recurrent_bias = self.add_weight(
+            shape=(4 * self.units,), initializer="zeros", name="recurrent_bias", regularizer=None
+        )
+
+    def call(self, inputs: Any, states: Any, training: bool = False) -> Any:
+        """Return the output and the next state. Dropout is not supported."""
+        hidden, carry = states
+        z = ops.matmul(inputs, self.kernel) + ops.matmul(hidden, self.recurrent_kernel)
+        i, f, c, o = ops.split(z + self.bias + self.recurrent_bias, 4, axis=-1)
+        i, f, o = (self.recurrent_activation(gate) for gate in (i, f, o))
+        carry = f * carry + i * self.activation(c)
+        hidden = o * self.activation(carry)
+        return hidden, [hidden, carry]
