@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import tensorflow as tf
 from typing_extensions import TypeIs
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import Plan
-from tfsm.evolution.evaluation import Evaluator
-from tfsm.evolution.initialization import Initializer
-from tfsm.evolution.state import State
 from tfsm.interfaces import Adapt, Child, Evaluation, Mutation, Nest, SupportsReuse, Tensor
 from tfsm.kernels.experience import to_dense
 from tfsm.kernels.random import fold_in, gaussian, root_seed, split
 from tfsm.kernels.sensitivity import divergence
 from tfsm.models.network import Network
+
+if TYPE_CHECKING:
+    from tfsm.evolution.evaluation import Evaluator
+    from tfsm.evolution.initialization import Initializer
+    from tfsm.evolution.state import State
 
 LANES_AT_ONCE = 2
 """Lanes that may run at the same time where they are taken one by one; more would take more memory."""
