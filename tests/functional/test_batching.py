@@ -1,4 +1,4 @@
-"""How often something is compiled, and what is kept of it."""
+"""How often functions are compiled, and which are cached."""
 
 from __future__ import annotations
 

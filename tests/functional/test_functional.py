@@ -1,4 +1,4 @@
-"""Children depend on their parent, what was seen and their stream, and on nothing else."""
+"""Children depend on their parent, the experience and their stream, and on nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Random numbers: Threefry test vectors, independence of the batch, and distributions."""
 
 from __future__ import annotations
 

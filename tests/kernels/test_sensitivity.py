@@ -1,4 +1,4 @@
-""""""
+"""Sensitivities, their estimates, guards and divergence, compared with NumPy twins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files that somebody has changed."""
+"""Model files that were tampered with."""
 
 from __future__ import annotations
 

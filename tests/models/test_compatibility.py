@@ -1,4 +1,4 @@
-""""""
+"""Models that fit a domain, are differentiable, and can be mutated; and messages for those that cannot."""
 
 from __future__ import annotations
 

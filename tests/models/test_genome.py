@@ -1,4 +1,4 @@
-""""""
+"""The genome's layout, flatten and unflatten, copies of models, and the sections of layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""Loading models from files and by function name."""
 
 from __future__ import annotations
 

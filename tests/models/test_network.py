@@ -1,4 +1,4 @@
-""""""
+"""A network of many genomes computes the same as Keras with one genome at a time."""
 
 from __future__ import annotations
 

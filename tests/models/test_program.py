@@ -1,4 +1,4 @@
-"""Layers that see one time alone, and inputs of which few are distinct."""
+"""`TimeDistributed` layers, and sequences of frames with few distinct entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of docs/architectures.md: `python -m tests.models.write_architectures` writes them anew."""
+"""The tables of docs/architectures.md: `python -m tests.models.write_architectures` updates them."""
 
 from __future__ import annotations
 

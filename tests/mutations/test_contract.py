@@ -1,4 +1,4 @@
-"""Operators that are written for one genome, mapped over many."""
+"""Operators written for one genome are mapped over a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Safe crossover: what is taken over from a second parent."""
+"""Safe crossover: which weights of a second parent are adopted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-""""""
+"""The gradient operators: closed forms, NumPy twins, guards, probes and reuse of sensitivities."""
 
 from __future__ import annotations
 
