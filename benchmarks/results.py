@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks.measure import Quartiles
+from tfsm.utils.json_files import to_json
 
 
 @dataclass
@@ -71,25 +72,15 @@ def format_significant(value: float) -> str:
     return f"{rounded:.3g}"
 
 
-def to_json(meta: dict[str, Any], parts: dict[str, list[BenchmarkTable]]) -> dict[str, Any]:
+def build_document(meta: dict[str, Any], parts: dict[str, list[BenchmarkTable]]) -> dict[str, Any]:
     """Return everything as JSON data."""
     tables = {part: [dataclasses.asdict(table) for table in part_tables] for part, part_tables in parts.items()}
-    document: dict[str, Any] = _replace_non_finite({"meta": meta, "parts": tables})
+    document: dict[str, Any] = to_json({"meta": meta, "parts": tables})
     return document
 
 
 def write_results(path: Path, meta: dict[str, Any], parts: dict[str, list[BenchmarkTable]]) -> None:
     """Write the results atomically."""
     temporary = path.with_suffix(".part")
-    temporary.write_text(json.dumps(to_json(meta, parts), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    temporary.write_text(json.dumps(build_document(meta, parts), indent=1, allow_nan=False) + "\n", encoding="utf-8")
     temporary.replace(path)
-
-
-def _replace_non_finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _replace_non_finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replace_non_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

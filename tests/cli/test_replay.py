@@ -139,7 +139,7 @@ def test_without_a_display_a_window_is_refused_in_one_line(
     ("arguments", "message"),
     [
         (["nowhere"], "nowhere: no such directory"),
-        ([".", "--save", "x.png"], "no run directory, it has no run.json"),
+        ([".", "--save", "x.png"], "not a run directory, it has no run.json"),
         (["r", "--run", "7", "--save", "x.png"], "has no run 7 that has ended; it has 0, 1"),
         (["r", "--save", "x.avi"], "x.avi: unknown format; use a file name ending in .gif, .mp4, .png"),
         (["r", "--save", "no/x.png"], "no/x.png: there is no directory 'no'"),

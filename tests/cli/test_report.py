@@ -135,7 +135,7 @@ def test_odd_names_do_no_harm(report: Command, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["nowhere"], "nowhere: no such directory"),
-        (["empty"], "empty: no run directory, it has no run.json"),
+        (["empty"], "empty: not a run directory, it has no run.json"),
         (["broken"], "not valid JSON"),
         (["runs", "--at", "1001"], "--at 1001: expected 1 to 1000"),
         (["runs", "--at", "0"], "--at 0: expected 1 to 1000"),

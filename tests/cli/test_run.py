@@ -145,7 +145,7 @@ def test_an_unwritable_place_is_said_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     done = tfsm(*QUICK, "--out", "file/below", cwd=tmp_path)
     assert done.returncode == 2
-    assert "cannot make the run directory" in done.stderr
+    assert "cannot create the run directory" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -112,7 +112,7 @@ def test_a_sweep_writes_settings_that_the_next_command_takes(tmp_path: Path) -> 
     assert json.loads(shown.stdout)["settings"]["intensity"] == 0.5
     again = tfsm("sweep", *QUICK, *grid, cwd=tmp_path)
     assert json.loads(again.stdout)["choices"] == summary["choices"]
-    assert "4 of 4 are finished already" in again.stderr
+    assert "4 of 4 already finished" in again.stderr
 
 
 @pytest.mark.slow

@@ -14,11 +14,12 @@ from tests.helpers.domains import Target
 from tests.helpers.engines import evolve, make_engine
 from tfsm.evolution.divergence_probe import MAX_PROBES, probe_count
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.reporter import plain, quartiles, spread
+from tfsm.evolution.reporter import quartiles, spread
 from tfsm.interfaces import Child, Nest, Tensor
 from tfsm.kernels.random import fold_in, gaussian, root_seed, split
 from tfsm.models.genome import Section
 from tfsm.models.network import Network
+from tfsm.utils.json_files import to_json
 from tfsm_plugins.mutations.gaussian import Control
 from tfsm_plugins.mutations.gradient import SafeMutationAbs, SafeMutationSecondOrder, SafeMutationSum
 from tfsm_plugins.mutations.rescale import SafeMutationRescale
@@ -110,7 +111,7 @@ def test_children_with_infinite_outputs_have_no_finite_divergence() -> None:
 
 def test_one_broken_child_among_others_is_the_farthest() -> None:
     assert quartiles(np.array([3.0, np.nan, 1.0, 2.0, np.inf])) == pytest.approx([1, 2, 3, np.inf, np.nan], nan_ok=True)
-    assert plain(quartiles(np.array([3.0, np.nan, 1.0, 2.0, np.inf]))) == [1.0, 2.0, 3.0, None, None]
+    assert to_json(quartiles(np.array([3.0, np.nan, 1.0, 2.0, np.inf]))) == [1.0, 2.0, 3.0, None, None]
     assert quartiles(np.arange(17.0)[::-1]) == [0, 4, 8, 12, 16]
 
 
@@ -119,7 +120,7 @@ def test_a_spread_is_over_the_weights_of_one_layer() -> None:
     values = np.concatenate([np.arange(101.0), [3.0, -1.0, 5.0]])
     assert spread(sections, values) == {"a": [5, 50, 95], "b": pytest.approx([3.1, 4.0, 4.9])}
     values[[102, 103]] = np.nan, np.inf
-    assert plain(spread(sections, values)) == {"a": [5, 50, 95], "b": [None, None, None]}
+    assert to_json(spread(sections, values)) == {"a": [5, 50, 95], "b": [None, None, None]}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -46,7 +46,7 @@ def begun(tmp_path: Path) -> BehaviorFiles:
 
 
 def test_the_end_of_a_run_puts_its_snapshots_together(tmp_path: Path, begun: BehaviorFiles) -> None:
-    begun.end(0)
+    begun.finish(0)
     assert kept(tmp_path) == [20, 40, 60]
     assert not parts(tmp_path).exists()
 
@@ -56,17 +56,17 @@ def test_a_killed_process_loses_none(tmp_path: Path, begun: BehaviorFiles) -> No
     assert again.known == begun.known == {(0, 20), (0, 40), (0, 60)}
     again.add(snapshot(0, 60))
     again.add(snapshot(0, 80))
-    again.end(0)
+    again.finish(0)
     assert kept(tmp_path) == [20, 40, 60, 80]
 
 
 def test_only_the_ends_of_intervals_and_of_the_run_are_kept(tmp_path: Path, begun: BehaviorFiles) -> None:
     begun.add(snapshot(0, 71))  # interrupted here
-    begun.end(0)
+    begun.finish(0)
     assert kept(tmp_path) == [20, 40, 60, 71]
     again = reopened(tmp_path)
     again.add(snapshot(0, 80))
-    again.end_all()
+    again.finish_all()
     assert kept(tmp_path) == [20, 40, 60, 80]
 
 
@@ -93,9 +93,9 @@ def test_after_a_damaged_part_nothing_is_believed(tmp_path: Path, begun: Behavio
 
 def test_a_run_that_has_ended_may_be_told_of_again(tmp_path: Path, begun: BehaviorFiles) -> None:
     """A worker that dies after a run has ended goes on from the checkpoint before, and tells of the end once more."""
-    begun.end(0)
+    begun.finish(0)
     begun.add(snapshot(0, 60))
-    begun.end(0)
+    begun.finish(0)
     assert kept(tmp_path) == [20, 40, 60]
     assert not parts(tmp_path).exists()
 
@@ -114,14 +114,14 @@ def test_what_was_added_is_brought_to_the_disk_once(
 @pytest.mark.parametrize("ended", [False, True])
 def test_snapshots_that_are_taken_back_are_told_again(tmp_path: Path, begun: BehaviorFiles, ended: bool) -> None:
     if ended:
-        begun.end(0)
+        begun.finish(0)
     files = reopened(tmp_path)
-    files.forget({0: 20, 1: 0})
+    files.rewind({0: 20, 1: 0})
     assert files.known == {(0, 20)}
     again = reopened(tmp_path)
     assert again.known == {(0, 20)}, "also if nothing comes after it"
     again.add(snapshot(0, 40))
-    again.end(0)
+    again.finish(0)
     assert kept(tmp_path) == [20, 40]
 
 
@@ -134,7 +134,7 @@ def test_an_end_that_cannot_be_written_loses_none(
     with monkeypatch.context() as patch:
         patch.setattr(np, "savez_compressed", fail)
         with pytest.raises(OSError, match="No space left"):
-            begun.end(0)
+            begun.finish(0)
     begun.add(snapshot(0, 71))  # it is told that it ends here
-    begun.end(0)
+    begun.finish(0)
     assert kept(tmp_path) == [20, 40, 60, 71]

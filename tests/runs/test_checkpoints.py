@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tfsm.evolution.checkpoint import AsyncRunState, Checkpoint
+from tfsm.evolution.checkpoint import AsyncRunState, Checkpoint, DamagedCheckpoint
 from tfsm.evolution.checkpoint_schedule import CheckpointInterval
 from tfsm.evolution.observers import RunResult
 from tfsm.evolution.state import LazyTable
 from tfsm.runs import checkpoints as module
-from tfsm.runs.checkpoints import CheckpointFiles
+from tfsm.runs.checkpoints import CheckpointFiles, PackedCheckpoint
 
 ABOUT = {"experiment": "this one", "versions": {"tfsm": "1", "numpy": "2"}}
 
@@ -58,6 +59,25 @@ def test_two_are_kept_and_one_at_the_end(tmp_path: Path) -> None:
     own.save(saved(0, 2, 40), last=True)
     assert names(tmp_path) == ["run-000-001-at-000000040.checkpoint"]
     assert standing(files(tmp_path).find(range(2))) == {0: 40, 1: 40}
+
+
+def test_a_checkpoint_of_a_worker_is_written_as_it_arrived(tmp_path: Path) -> None:
+    packed = PackedCheckpoint.pack(saved(0, 3, 30, ended=(1,)), ABOUT)
+    files(tmp_path).save(packed)
+    (name,) = names(tmp_path)
+    assert name == "run-000-002-at-000000030.checkpoint"
+    assert (tmp_path / "checkpoints" / name).read_bytes() == packed.content
+    assert standing(files(tmp_path).find(range(3))) == {0: 30, 2: 30}
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: content[:40] + b"?" + content[41:]])
+def test_a_checkpoint_of_a_worker_that_is_damaged_is_not_written(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    packed = PackedCheckpoint.pack(saved(0, 3, 30), ABOUT)
+    with pytest.raises(DamagedCheckpoint, match="the checkpoint that was sent is damaged"):
+        files(tmp_path).save(replace(packed, content=damage(packed.content)))
+    assert names(tmp_path) == []
 
 
 def test_the_newest_of_each_run_is_found_however_they_were_grouped(tmp_path: Path) -> None:
@@ -133,11 +153,11 @@ def test_one_that_cannot_be_written_costs_nothing_and_is_told_of_once(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "write_saved", fail)
+        patch.setattr(module, "write_checkpoint", fail)
         own.save(saved(0, 1, 20))
         own.save(saved(0, 1, 30))
     assert len(told) == 1
-    assert "no checkpoint can be written (No space left on device); the run goes on" in told[0]
+    assert "cannot write a checkpoint (No space left on device); the run continues" in told[0]
     assert standing(files(tmp_path).find(range(1))) == {0: 10}
     own.save(saved(0, 1, 40))
     assert standing(files(tmp_path).find(range(1))) == {0: 40}
@@ -164,11 +184,11 @@ def test_a_run_whose_log_is_not_whole_goes_on_from_where_it_is(tmp_path: Path) -
     told: list[str] = []
     asked: list[tuple[int, int, bool]] = []
 
-    def is_whole(run: int, evaluations: int, ended: bool) -> bool:
+    def is_complete(run: int, evaluations: int, ended: bool) -> bool:
         asked.append((run, evaluations, ended))
         return run != 1 or evaluations <= 20
 
-    found = files(tmp_path, told, is_whole=is_whole).find(range(3))
+    found = files(tmp_path, told, is_complete=is_complete).find(range(3))
     assert standing(found) == {0: 30, 1: 20}
     assert asked[:3] == [(0, 30, False), (1, 30, False), (2, 29, True)]
     assert [result.run for group in found for result in group.results] == [2]
@@ -192,7 +212,7 @@ def test_one_that_takes_the_place_of_all_others_is_the_only_one_whatever_their_n
     files(tmp_path).save(saved(7, 1, 90))
     own = files(tmp_path)
     own.save(saved(0, 2, 30))
-    own.save(saved(0, 3, 0), instead=True)
+    own.save(saved(0, 3, 0), replace_others=True)
     assert names(tmp_path) == ["run-000-002-at-000000000.checkpoint", "run-007-007-at-000000090.checkpoint"]
     assert standing(files(tmp_path).find(range(3))) == {0: 0, 1: 0, 2: 0}
 
@@ -202,9 +222,9 @@ def test_new_ones_of_a_run_that_is_evolved_again_are_kept_and_the_useless_go(tmp
     for spent in (80, 90):
         own.save(saved(0, 1, spent))
     told: list[str] = []
-    again = files(tmp_path, told, is_whole=lambda run, evaluations, ended: False)
+    again = files(tmp_path, told, is_complete=lambda run, evaluations, ended: False)
     assert again.find(range(1)) == []
-    assert again.present
+    assert again.has_files
     assert len(told) == 2
     for spent in (10, 20, 30):
         again.save(saved(0, 1, spent))
@@ -214,8 +234,8 @@ def test_new_ones_of_a_run_that_is_evolved_again_are_kept_and_the_useless_go(tmp
 def test_out_of_step_each_run_is_asked_for_by_its_own_number(tmp_path: Path) -> None:
     numbers = np.array([7, 30], np.int32)
     table = {"evaluations": LazyTable(numbers.dtype, numbers.shape, lambda place: numbers[place])}
-    files(tmp_path).save(Checkpoint(0, 2, 30, (), {}, table, {0: AsyncRunState(), 1: AsyncRunState()}, events=99))
+    files(tmp_path).save(Checkpoint(0, 2, 30, (), {}, table, {0: AsyncRunState(), 1: AsyncRunState()}, event_count=99))
     assert names(tmp_path) == ["run-000-001-at-000000099.checkpoint"]
     asked: list[tuple[int, int, bool]] = []
-    files(tmp_path, is_whole=lambda *about: asked.append(about) or True).find(range(2))
+    files(tmp_path, is_complete=lambda *about: asked.append(about) or True).find(range(2))
     assert asked == [(0, 7, False), (1, 30, False)]

@@ -60,5 +60,5 @@ def test_behavior_that_does_not_go_together_is_named(behavior: np.ndarray, tmp_p
     file = behavior_file(past.directory, 0)
     file.parent.mkdir()
     np.savez(file, evaluations=[1, 2], behavior=behavior)
-    with pytest.raises(TfsmError, match=r"run-000.npz: not what a run keeps of its populations"):
+    with pytest.raises(TfsmError, match=r"run-000.npz: not the behavior of a run"):
         past.behavior(0)

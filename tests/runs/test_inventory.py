@@ -51,7 +51,7 @@ def test_removing_takes_what_is_ours(runs: Path) -> None:
 
 @pytest.mark.parametrize(
     ("what", "message"),
-    [(".", "neither a run directory nor a study"), ("deep", "neither"), ("deep/b", "a process is at work in it")],
+    [(".", "neither a run directory nor a study"), ("deep", "neither"), ("deep/b", "in use by another process")],
 )
 def test_removing_refuses_what_it_should_not_touch(what: str, message: str, runs: Path) -> None:
     with DirectoryLock(runs / "deep" / "b"):

@@ -41,7 +41,7 @@ def other(tmp_path: Path) -> subprocess.Popen[str]:
 
 def test_a_second_process_is_refused_in_one_line(tmp_path: Path, other: subprocess.Popen[str]) -> None:
     assert is_locked(tmp_path)
-    with pytest.raises(TfsmError, match="another process is at work in it; wait for it, or end it") as told:
+    with pytest.raises(TfsmError, match="in use by another process; wait for it or stop it") as told:
         DirectoryLock(tmp_path).__enter__()
     assert "\n" not in str(told.value)
     assert other.poll() is None

@@ -77,7 +77,7 @@ def test_what_is_finished_is_not_run_again_and_methods_may_be_added(
     told: list[str] = []
     result = run(tmp_path / "s", members(), notify=told.append)
     assert set(result.seconds) == {"sm-g-abs"}
-    assert any("1 of 2 are finished already" in message for message in told)
+    assert any("1 of 2 already finished" in message for message in told)
     assert (tmp_path / "s" / "control" / "run.json").read_bytes() == before
     assert outcome(tmp_path / "s") == uninterrupted
     assert len(json.loads((tmp_path / "s" / "study.json").read_text())["commands"]) == 2
@@ -95,7 +95,7 @@ def test_other_settings_are_refused_and_nothing_is_touched(tmp_path: Path) -> No
 
 def test_a_directory_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(TfsmError, match="already there"):
+    with pytest.raises(TfsmError, match="already exists"):
         run(tmp_path, members())
 
 

@@ -30,7 +30,7 @@ def test_the_user_may_switch_it_off_and_a_bad_place_is_no_error(given: dict[str,
 
 
 def test_what_was_not_used_for_longest_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_cache, "LARGEST", 25)
+    monkeypatch.setattr(compile_cache, "MAX_BYTES", 25)
     folder = use_compile_cache({"TFSM_COMPILE_CACHE": str(tmp_path)})
     assert folder is not None
     for age, name in enumerate(("newest", "older", "oldest")):

@@ -25,7 +25,8 @@ from tfsm.analysis.claims import (
     solves_more,
 )
 from tfsm.analysis.results import Method
-from tfsm.runs.records import write_json, write_text
+from tfsm.utils.atomic import write_text
+from tfsm.utils.json_files import write_json
 
 if TYPE_CHECKING:
     from tfsm.analysis.robustness import Robustness

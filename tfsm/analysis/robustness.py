@@ -23,8 +23,8 @@ from tfsm.models.network import Network, build_network
 from tfsm.plugins import Plugins
 from tfsm.plugins.registry import build_part
 from tfsm.runs.finished_run import open_run
-from tfsm.runs.records import read_json, write_json
 from tfsm.settings import Settings, resolve
+from tfsm.utils.json_files import read_json, to_json, write_json
 
 ROBUSTNESS_FOLDER: Final = "robustness"
 ROBUSTNESS_FILE: Final = "robustness.json"
@@ -136,8 +136,7 @@ def _to_json(entries: Sequence[MutantSample]) -> list[dict[str, Any]]:
     return [
         asdict(entry)
         | {
-            # JSON has no number for what is not finite.
-            "performance": [float(x) if np.isfinite(x) else None for x in entry.performance],
+            "performance": to_json(entry.performance),
             "fraction": [round(float(x), 6) for x in entry.fraction],
         }
         for entry in entries

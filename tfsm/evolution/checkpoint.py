@@ -103,6 +103,25 @@ class Checkpoint:
         )
 
 
+def split_into_ranges(runs: Iterable[int], longest: int | None = None) -> list[range]:
+    """Split ascending runs into ranges of consecutive ones.
+
+    Args:
+        runs: the numbers of the runs, ascending.
+        longest: maximum length of a range; None: no maximum.
+
+    >>> split_into_ranges([0, 1, 2, 3, 7], longest=3)
+    [range(0, 3), range(3, 4), range(7, 8)]
+    """
+    ranges: list[range] = []
+    for run in runs:
+        if ranges and ranges[-1].stop == run and len(ranges[-1]) != longest:
+            ranges[-1] = range(ranges[-1].start, run + 1)
+        else:
+            ranges.append(range(run, run + 1))
+    return ranges
+
+
 class CheckpointWriter(Protocol):
     """Decides when checkpoints are due, and saves them."""
 
@@ -263,6 +282,15 @@ def pack_checkpoint(checkpoint: Checkpoint, about: Mapping[str, Any]) -> bytes:
     buffer = io.BytesIO()
     dump(buffer, _header(checkpoint, about), _tables(checkpoint))
     return buffer.getvalue()
+
+
+def write_packed_checkpoint(file: Path, content: bytes) -> None:
+    """Write a packed checkpoint to a file as it is, atomically; raise `DamagedCheckpoint` if its digest is wrong."""
+    view = memoryview(content)
+    if hashlib.sha256(view[:-_DIGEST]).digest() != view[-_DIGEST:]:
+        raise DamagedCheckpoint(f"{file}: the checkpoint that was sent is damaged")
+    with atomic_write(file) as temporary:
+        temporary.write_bytes(content)
 
 
 def unpack_checkpoint(content: bytes) -> tuple[Checkpoint, dict[str, Any]]:

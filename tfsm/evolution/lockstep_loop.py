@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.checkpoint import Checkpoint, CheckpointWriter
+from tfsm.evolution.checkpoint import Checkpoint, CheckpointWriter, split_into_ranges
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.observers import RunResult
 from tfsm.evolution.reporter import Reporter
@@ -267,18 +267,7 @@ class LockstepLoop:
 
 def _divide(runs: range, saved: Sequence[Checkpoint], width: int) -> list[Checkpoint]:
     """Return the groups to evolve one after another, saved ones and new ones, none wider than `width`."""
-    known = [checkpoint.select(part) for checkpoint in saved for part in _split(checkpoint.runs, width)]
+    known = [checkpoint.select(part) for checkpoint in saved for part in split_into_ranges(checkpoint.runs, width)]
     saved_runs = {run for checkpoint in saved for run in checkpoint.runs}
-    new: list[Checkpoint] = []
-    for run in runs:
-        if run in saved_runs:
-            continue
-        if new and new[-1].runs.stop == run and new[-1].count < width:
-            new[-1] = Checkpoint(new[-1].first_run, new[-1].count + 1, 0)
-        else:
-            new.append(Checkpoint(run, 1, 0))
-    return sorted([*known, *new], key=lambda group: group.first_run)
-
-
-def _split(runs: range, width: int) -> list[range]:
-    return [runs[start : start + width] for start in range(0, len(runs), width)]
+    new = split_into_ranges((run for run in runs if run not in saved_runs), width)
+    return sorted([*known, *(Checkpoint(part.start, len(part), 0) for part in new)], key=lambda group: group.first_run)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 
 from tfsm.interfaces import Observer
+from tfsm.utils.json_files import to_json
 
 if TYPE_CHECKING:
     from tfsm.models.genome import Section
@@ -121,10 +122,6 @@ class RunResult:
             "seed": self.seed,
             "solved": self.solved,
             "evaluations": self.evaluations,
-            "best_fitness": _finite(self.best_fitness),
-            "champion_fitness": _finite(self.champion_fitness),
+            "best_fitness": to_json(self.best_fitness),
+            "champion_fitness": to_json(self.champion_fitness),
         }
-
-
-def _finite(number: float) -> float | None:
-    return number if np.isfinite(number) else None

@@ -16,6 +16,7 @@ from tfsm.evolution.observers import Champion, Interval, PopulationSnapshot, Pro
 from tfsm.evolution.state import TALLIES
 from tfsm.interfaces import Observer
 from tfsm.models.genome import Section, find_sections
+from tfsm.utils.json_files import to_json
 
 QUANTILES = (0.05, 0.5, 0.95)
 """Of a layer's sensitivities."""
@@ -37,17 +38,6 @@ def spread(sections: Sequence[Section], values: np.ndarray) -> dict[str, list[fl
     """Return the `QUANTILES` of values `[P]`, per layer."""
     with np.errstate(invalid="ignore"):  # interpolation between infinities gives NaN, as it should
         return {section.name: np.quantile(section.of(values), QUANTILES).tolist() for section in sections}
-
-
-def plain(value: Any) -> Any:
-    """Return JSON's own types: whole numbers stay whole, and what is not finite becomes null."""
-    if isinstance(value, Mapping):
-        return {name: plain(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [plain(item) for item in value]
-    if value is None or isinstance(value, int | np.integer):
-        return None if value is None else int(value)
-    return float(value) if np.isfinite(value) else None
 
 
 class Reporter:
@@ -148,7 +138,7 @@ class Reporter:
                 Interval(
                     run=self.first_run + lane,
                     evaluations=int(evaluations[lane]),
-                    metrics=plain({**line, **more.get(lane, {})}),
+                    metrics=to_json({**line, **more.get(lane, {})}),
                     sensitivity=sensitivity[place] if sensitivity.size else None,
                     population=self._snapshot(lane, behavior[lane], fitness[lane], cells)
                     if behavior.shape[0]

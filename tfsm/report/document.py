@@ -11,7 +11,7 @@ from tfsm.errors import TfsmError
 from tfsm.report.findings import Findings
 from tfsm.report.tables import collect_warnings, count_requested_runs
 from tfsm.utils.atomic import atomic_write
-from tfsm.utils.jsonable import to_json
+from tfsm.utils.json_files import to_json
 
 PAGE_SUFFIXES: Final = (".html", ".htm")
 

@@ -1,4 +1,4 @@
-"""The checkpoints of a run directory: two of each group of runs, so that one that is torn costs little."""
+"""The checkpoint files of a run directory: the last two of each group of runs, so that a damaged one costs little."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from tfsm.evolution.checkpoint import (
+    Checkpoint,
+    pack_checkpoint,
+    read_checkpoint,
+    split_into_ranges,
+    write_checkpoint,
+    write_packed_checkpoint,
+)
 from tfsm.evolution.checkpoint_schedule import CheckpointInterval, CheckpointSchedule
 from tfsm.evolution.observers import CheckpointInfo
 from tfsm.interfaces import Observer
@@ -18,21 +26,37 @@ from tfsm.utils.atomic import back_up, is_temporary
 
 CHECKPOINTS: Final = "checkpoints"
 _NAME: Final = re.compile(r"run-(\d+)-(\d+)-at-(\d+)\.checkpoint")
-_KEPT: Final = 2
+_MAX_FILES: Final = 2
+
+
+@dataclass(frozen=True)
+class PackedCheckpoint:
+    """A checkpoint that a worker has sent: the bytes of its file, and what its file is named by."""
+
+    runs: range
+    number: int
+    evaluations_used: int
+    content: bytes = field(repr=False)
+
+    @classmethod
+    def pack(cls, checkpoint: Checkpoint, about: Mapping[str, Any]) -> PackedCheckpoint:
+        """Pack a checkpoint with a description of its experiment."""
+        content = pack_checkpoint(checkpoint, about)
+        return cls(checkpoint.runs, checkpoint.number, checkpoint.evaluations_used, content)
 
 
 class CheckpointFiles:
-    """Writes checkpoints, and finds those to go on from.
+    """Writes checkpoints, and finds those to resume from.
 
     Args:
         directory: the run directory.
-        about: which experiment it is; the file of another is not used.
-        every: how often.
-        notify: told what the user should know: a checkpoint that cannot be written, or read.
-        sync: called before a checkpoint is written: what was told before it must be on the disk by then.
-        is_whole: says of a run whether all that it told up to so many evaluations, with which it has ended or not, is
-            still there; if not, a checkpoint after them is of no use to it, and it is evolved again.
-        size: bytes that a checkpoint is likely to have.
+        about: identifies the experiment; a checkpoint of another one is not used.
+        every: how often to write one.
+        notify: receives messages for the user, about checkpoints that cannot be written or read.
+        sync: called before a checkpoint is written, to bring everything reported before it to the disk.
+        is_complete: says whether the log of a run has all intervals up to a number of evaluations, at which the run has
+            ended or not. A checkpoint beyond a gap in the log is not used, and the run is evolved again.
+        size: expected size of a checkpoint in bytes.
         observers: notified of each checkpoint that was written.
     """
 
@@ -43,158 +67,152 @@ class CheckpointFiles:
         every: CheckpointInterval,
         notify: Callable[[str], None] = lambda _: None,
         sync: Callable[[], None] = lambda: None,
-        is_whole: Callable[[int, int, bool], bool] = lambda run, evaluations, ended: True,
+        is_complete: Callable[[int, int, bool], bool] = lambda run, evaluations, ended: True,
         size: int = 0,
         observers: Sequence[Observer] = (),
     ) -> None:
         self._folder, self._about, self._notify = directory / CHECKPOINTS, dict(about), notify
-        self._cadence, self._on = CheckpointSchedule(every, size=size), bool(every)
-        self._sync, self._is_whole, self._observers = sync, is_whole, observers
-        self._ours: set[Path] = set()
+        self._schedule, self._enabled = CheckpointSchedule(every, size=size), bool(every)
+        self._sync, self._is_complete, self._observers = sync, is_complete, observers
+        self._valid: set[Path] = set()
+        """Files of this experiment that can be read."""
         self._rejected: set[Path] = set()
+        """Those of them that were not used for all of their runs."""
         self._failing = False
-        self._tidy()
+        self._remove_temporary_files()
 
-    def next_check(self, spent: int) -> int:
-        """Return the number of evaluations, above `spent`, at which to look again at the latest."""
-        return self._cadence.next_check(spent)
+    @property
+    def has_files(self) -> bool:
+        """Whether there are valid checkpoints of this experiment, used or not."""
+        return bool(self._valid)
 
-    def is_due(self, spent: int) -> bool:
-        """Say whether it is time."""
-        return self._cadence.is_due(spent)
+    def next_check(self, used: int) -> int:
+        """Return the number of evaluations, above `used`, at which to check again at the latest."""
+        return self._schedule.next_check(used)
 
-    def save(self, saved: Checkpoint, *, last: bool = False, instead: bool = False) -> None:
-        """Write a checkpoint; where that fails the run goes on, and the one before stays.
+    def is_due(self, used: int) -> bool:
+        """Say whether a checkpoint is due."""
+        return self._schedule.is_due(used)
+
+    def save(
+        self, checkpoint: Checkpoint | PackedCheckpoint, *, last: bool = False, replace_others: bool = False
+    ) -> None:
+        """Write a checkpoint; if that fails, the run continues and the previous one stays.
 
         Args:
-            saved: where a group of runs stands.
-            last: whether it has come to its end.
-            instead: whether it takes the place of all others of these runs, whatever evaluations those were at.
+            checkpoint: the checkpoint of a group of runs; a packed one is written as it is.
+            last: whether the group has ended.
+            replace_others: whether to remove all other checkpoints of these runs, whatever their evaluations.
         """
-        if not self._on:
+        if not self._enabled:
             return
-        began = time.perf_counter()
+        start = time.perf_counter()
         try:
             self._folder.mkdir(exist_ok=True)
-            file = self._file(saved)
-            self._put_aside(file)
+            file = self._file(checkpoint)
+            if file.exists() and file not in self._valid:  # one that could not be read is never deleted
+                back_up(file, "damaged")
             self._sync()
-            write_checkpoint(file, saved, self._about)
+            if isinstance(checkpoint, PackedCheckpoint):
+                write_packed_checkpoint(file, checkpoint.content)
+            else:
+                write_checkpoint(file, checkpoint, self._about)
         except OSError as error:
             if not self._failing:
                 self._notify(
-                    f"warning: {self._folder}: no checkpoint can be written ({error.strerror or error}); the run goes "
-                    "on, and the one before is kept"
+                    f"warning: {self._folder}: cannot write a checkpoint ({error.strerror or error}); the run "
+                    "continues, and the previous checkpoint is kept"
                 )
             self._failing = True
         else:
             self._failing = False
-            self._ours.add(file)
+            self._valid.add(file)
             self._rejected.discard(file)
-            self._prune(saved, 1 if last else _KEPT)
-            if instead:
-                self._remove_others(file, saved)
+            self._prune(checkpoint.runs, 1 if last else _MAX_FILES)
+            if replace_others:
+                self._remove_others(file, checkpoint.runs)
             for observer in self._observers:
-                observer.on_checkpoint(CheckpointInfo(saved.runs, saved.evaluations_used, file))
-        self._cadence.record(saved.evaluations_used, time.perf_counter() - began)
-
-    @property
-    def present(self) -> bool:
-        """Whether there are checkpoints of this experiment, of use or not."""
-        return bool(self._ours)
+                observer.on_checkpoint(CheckpointInfo(checkpoint.runs, checkpoint.evaluations_used, file))
+        self._schedule.record(checkpoint.evaluations_used, time.perf_counter() - start)
 
     def find(self, runs: range) -> list[Checkpoint]:
-        """Return where these runs stand by the newest whole checkpoints; others are told of, and left alone."""
+        """Return the newest valid checkpoints of these runs; damaged ones are reported and left alone."""
         covered: set[int] = set()
-        found: list[Checkpoint] = []
-        for file, own, _ in sorted(self._listed(), key=lambda item: item[2], reverse=True):
-            wanted = [run for run in own if run in runs and run not in covered]
+        checkpoints: list[Checkpoint] = []
+        for file, file_runs, _ in sorted(self._list(), key=lambda item: item[2], reverse=True):
+            missing = [run for run in file_runs if run in runs and run not in covered]
             try:
-                saved = self._read(file, own, tell=bool(wanted))
+                checkpoint = self._read(file, file_runs, warn=bool(missing))
             except TfsmError as error:
-                if wanted:
-                    self._notify(f"warning: {error}; an older checkpoint is used, if there is one")
+                if missing:
+                    self._notify(f"warning: {error}; using an older checkpoint, if there is one")
                 continue
-            self._ours.add(file)
-            useful = self._useful(file, saved, wanted)
-            if len(useful) < len(wanted):
+            self._valid.add(file)
+            usable = self._select_usable(file, checkpoint, missing)
+            if len(usable) < len(missing):
                 self._rejected.add(file)
-            covered.update(useful)
-            found += [saved.select(part) for part in _together(useful)]
-        return found
+            covered.update(usable)
+            checkpoints += [checkpoint.select(part) for part in split_into_ranges(usable)]
+        return checkpoints
 
-    def _useful(self, file: Path, saved: Checkpoint, runs: list[int]) -> list[int]:
-        ended = {result.run: result.evaluations for result in saved.results}
-        told = saved.evaluations_by_run | ended
-        useful = [run for run in runs if self._is_whole(run, told[run], run in ended)]
-        if len(useful) < len(runs):
-            others = ", ".join(str(run) for run in runs if run not in useful)
+    def _select_usable(self, file: Path, checkpoint: Checkpoint, runs: list[int]) -> list[int]:
+        ended = {result.run: result.evaluations for result in checkpoint.results}
+        evaluations = checkpoint.evaluations_by_run | ended
+        usable = [run for run in runs if self._is_complete(run, evaluations[run], run in ended)]
+        if len(usable) < len(runs):
+            others = ", ".join(str(run) for run in runs if run not in usable)
             self._notify(
-                f"warning: {file}: not used for run {others}: the log has lost some of it, so it is evolved again"
+                f"warning: {file}: not used for run {others}: its log is incomplete, so the run is evolved again"
             )
-        return useful
+        return usable
 
-    def _read(self, file: Path, own: range, *, tell: bool) -> Checkpoint:
-        saved, about = read_checkpoint(file)
+    def _read(self, file: Path, runs: range, *, warn: bool) -> Checkpoint:
+        checkpoint, about = read_checkpoint(file)
         if about.get("experiment") != self._about["experiment"]:
             raise TfsmError(f"{file}: a checkpoint of another experiment")
-        if saved.runs != own:
-            raise TfsmError(f"{file}: a checkpoint of runs {saved.runs.start} to {saved.runs.stop - 1}, renamed")
-        different = [
+        if checkpoint.runs != runs:
+            first, last = checkpoint.runs.start, checkpoint.runs.stop - 1
+            raise TfsmError(f"{file}: a renamed checkpoint of runs {first} to {last}")
+        changes = [
             f"{name} {version} then, {self._about['versions'].get(name)} now"
             for name, version in about.get("versions", {}).items()
             if version != self._about["versions"].get(name)
         ]
-        if different and tell:
-            self._notify(f"warning: {file}: {', '.join(different)}: what follows may be rounded otherwise")
-        return saved
+        if changes and warn:
+            self._notify(f"warning: {file}: {', '.join(changes)}: results may be rounded differently")
+        return checkpoint
 
-    def _file(self, saved: Checkpoint) -> Path:
-        last = saved.first_run + saved.count - 1
-        return self._folder / f"run-{saved.first_run:03d}-{last:03d}-at-{saved.number:09d}.checkpoint"
+    def _file(self, checkpoint: Checkpoint | PackedCheckpoint) -> Path:
+        first, last = checkpoint.runs.start, checkpoint.runs.stop - 1
+        return self._folder / f"run-{first:03d}-{last:03d}-at-{checkpoint.number:09d}.checkpoint"
 
-    def _listed(self) -> Iterator[tuple[Path, range, int]]:
+    def _list(self) -> Iterator[tuple[Path, range, int]]:
+        """Return all files, with their runs and numbers."""
         for file in sorted(self._folder.glob("*.checkpoint")):
-            if found := _NAME.fullmatch(file.name):
-                yield file, range(int(found[1]), int(found[2]) + 1), int(found[3])
+            if name := _NAME.fullmatch(file.name):
+                yield file, range(int(name[1]), int(name[2]) + 1), int(name[3])
 
-    def _tidy(self) -> None:
-        """Remove what somebody was writing when he was killed: another has another name, and it may be large."""
+    def _remove_temporary_files(self) -> None:
+        """Remove what a killed process has left: it may be large, and is never overwritten."""
         for file in self._folder.glob(".*"):
             if is_temporary(file):
                 with suppress(OSError):
                     file.unlink()
 
-    def _put_aside(self, file: Path) -> None:
-        """Make room for a file without deleting one that could not be read."""
-        if file.exists() and file not in self._ours:
-            back_up(file, "damaged")
-
-    def _prune(self, saved: Checkpoint, count: int) -> None:
-        """Keep only the newest of a group, so many of them; what is not ours is left alone."""
-        # Those that were of no use go first, whatever their numbers.
-        own = sorted(
+    def _prune(self, runs: range, count: int) -> None:
+        """Keep the newest valid files of a group; files that are not valid are left alone."""
+        # Rejected ones go first, whatever their numbers.
+        files = sorted(
             (file not in self._rejected, number, file)
-            for file, runs, number in self._listed()
-            if runs == saved.runs and file in self._ours
+            for file, file_runs, number in self._list()
+            if file_runs == runs and file in self._valid
         )
-        for *_, file in own[:-count]:
+        for *_, file in files[:-count]:
             file.unlink(missing_ok=True)
-            self._ours.discard(file)
+            self._valid.discard(file)
 
-    def _remove_others(self, file: Path, saved: Checkpoint) -> None:
-        for other, runs, _ in list(self._listed()):
-            if other != file and other in self._ours and any(run in saved.runs for run in runs):
+    def _remove_others(self, file: Path, runs: range) -> None:
+        for other, other_runs, _ in list(self._list()):
+            if other != file and other in self._valid and any(run in runs for run in other_runs):
                 other.unlink(missing_ok=True)
-                self._ours.discard(other)
-
-
-def _together(runs: list[int]) -> list[range]:
-    """Return runs as ranges of those that follow one another."""
-    found: list[range] = []
-    for run in runs:
-        if found and found[-1].stop == run:
-            found[-1] = range(found[-1].start, run + 1)
-        else:
-            found.append(range(run, run + 1))
-    return found
+                self._valid.discard(other)

@@ -94,11 +94,11 @@ class ChildDispatcher:
     ) -> None:
         settings = session.settings
         self._pool, self._session, self._recipe, self._notify = pool, session, recipe, notify
-        saved = session.saved()
+        saved = session.load_checkpoints()
         # Results will arrive in another order, so what came after the checkpoint will not happen again.
         ended = {result.run for checkpoint in saved for result in checkpoint.results}
         evaluations = {run: count for checkpoint in saved for run, count in checkpoint.evaluations_by_run.items()}
-        session.forget({run: evaluations.get(run, 0) for run in range(settings.runs) if run not in ended})
+        session.rewind({run: evaluations.get(run, 0) for run in range(settings.runs) if run not in ended})
         self._log = self._open_log({run: checkpoint.event_count for checkpoint in saved for run in checkpoint.runs})
         on_disk = [(checkpoint.runs, checkpoint.event_count) for checkpoint in saved]
         if self._log is not None:
@@ -117,10 +117,10 @@ class ChildDispatcher:
         )
         if (
             session.checkpoints is not None
-            and session.checkpoints.present
+            and session.checkpoints.has_files
             and (on_disk != [(range(settings.runs), self.loop.event_count)])
         ):
-            self._save(instead=True)  # the files on the disk would not fit what comes now
+            self._save(replace_others=True)  # the files on the disk would not fit what comes now
         self._assignments: dict[int, _Assignment] = {}
         self._prepared_workers: set[int] = set()
         self._warm: set[tuple[int, bool]] = set()
@@ -267,10 +267,10 @@ class ChildDispatcher:
         checkpoints = self._session.checkpoints
         return checkpoints is not None and checkpoints.is_due(self.loop.evaluations_used)
 
-    def _save(self, *, last: bool = False, instead: bool = False) -> None:
+    def _save(self, *, last: bool = False, replace_others: bool = False) -> None:
         if self._session.checkpoints is None:
             return
         if self._log is not None and self._session.directory is not None:
             with explain_write_errors(self._session.directory):
                 self._log.flush()
-        self._session.checkpoints.save(self.loop.checkpoint(), last=last, instead=instead)
+        self._session.checkpoints.save(self.loop.checkpoint(), last=last, replace_others=replace_others)

@@ -1,4 +1,4 @@
-"""RunDirectory (writer)."""
+"""Write a run directory: `run.json`, `metrics.jsonl`, champions, behavior and copies of input files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -22,30 +22,21 @@ from tfsm.evolution.observers import Interval, RunResult
 from tfsm.interfaces import Observer
 from tfsm.models.network import Network
 from tfsm.runs.behavior_log import BehaviorFiles
-from tfsm.runs.records import (
-    LOCK,
-    METRICS,
-    ORDER,
-    RECORD,
-    behavior_file,
-    read_record,
-    timestamp,
-    write_json,
-    write_text,
-)
+from tfsm.runs.records import LOCK, METRICS, ORDER, RECORD, behavior_file, read_record, timestamp
 from tfsm.settings import ResolvedSettings
-from tfsm.utils.atomic import atomic_write, back_up, flush_to_disk, is_temporary
+from tfsm.utils.atomic import atomic_write, back_up, flush_to_disk, is_temporary, write_text
+from tfsm.utils.json_files import write_json
 
 
 class MetricsFile:
-    """Adds to the log of a directory, which may be there already.
+    """Appends to `metrics.jsonl`, which may exist already.
 
-    A line that was there before is not written again: a run that goes on from a checkpoint tells once more what it has
-    told since. A last line that was never finished is taken off.
+    Lines that are in the file are not written again: a run that resumes from a checkpoint repeats what came after it.
+    An incomplete last line is removed.
 
     Args:
         directory: the run directory.
-        notify: told if the log was damaged; then a copy of it is kept.
+        notify: receives a message if the file is damaged; then a copy of it is kept.
     """
 
     def __init__(self, directory: Path, notify: Callable[[str], None] = lambda message: None) -> None:
@@ -62,10 +53,11 @@ class MetricsFile:
                     lines.append(part)
             except (ValueError, KeyError, TypeError, RecursionError):
                 continue
-        if len(lines) < len(parts) - 1:
+        damaged = len(parts) - 1 - len(lines)
+        if damaged:
             copy = back_up(self._file, "damaged", copy=True)
-            notify(f"{self._file}: {len(parts) - 1 - len(lines)} damaged lines are left out; a copy is in {copy.name}")
-        if content and (parts[-1] or len(lines) < len(parts) - 1):
+            notify(f"{self._file}: {damaged} damaged lines were removed; the original is kept as {copy.name}")
+        if content and (parts[-1] or damaged):
             write_text(self._file, b"".join(line + b"\n" for line in lines).decode())
         self._opened = self._file.open("a", encoding="utf-8")
 
@@ -74,46 +66,46 @@ class MetricsFile:
         """The run and the number of evaluations of each line."""
         return frozenset(self._known)
 
-    def add(self, metrics: Iterable[Mapping[str, Any]]) -> None:
-        """Add the lines that are new, so that a process that is killed has lost none."""
-        new = [line for line in metrics if _key(line) not in self._known]
-        self._opened.writelines(json.dumps(line) + "\n" for line in new)
-        self._opened.flush()
-        self._known.update(map(_key, new))
+    def add(self, metrics: Mapping[str, Any]) -> None:
+        """Append a line unless it is known, and flush it, so that a killed process loses nothing."""
+        if _key(metrics) not in self._known:
+            self._opened.write(json.dumps(metrics) + "\n")
+            self._opened.flush()
+            self._known.add(_key(metrics))
 
-    def forget(self, after: Mapping[int, int]) -> None:
-        """Take back what was told of runs after so many evaluations each."""
-        explain_write_errors = {key for key in self._known if key[0] in after and key[1] > after[key[0]]}
-        if not explain_write_errors:
+    def rewind(self, evaluations: Mapping[int, int]) -> None:
+        """Remove the lines beyond a run's given number of evaluations."""
+        dropped = {(run, number) for run, number in self._known if number > evaluations.get(run, math.inf)}
+        if not dropped:
             return
         self.close()
         lines = self._file.read_text(encoding="utf-8").splitlines(keepends=True)
-        write_text(self._file, "".join(line for line in lines if _key(json.loads(line)) not in explain_write_errors))
-        self._known -= explain_write_errors
+        write_text(self._file, "".join(line for line in lines if _key(json.loads(line)) not in dropped))
+        self._known -= dropped
         self._opened = self._file.open("a", encoding="utf-8")
 
     def sync(self) -> None:
-        """Let a power cut lose none either."""
+        """Bring all lines to the disk, so that a power cut loses nothing."""
         os.fsync(self._opened.fileno())
 
     def close(self) -> None:
         """Close the file."""
         self._opened.close()
 
-    def tidy(self, intervals: LogIntervals) -> None:
-        """Put the lines of a finished experiment in order: the same file, however often it was interrupted.
+    def sort(self, intervals: LogIntervals) -> None:
+        """Close and sort the file of a finished experiment; it is the same however often the experiment was resumed.
 
-        Where a run was interrupted between two intervals there is a line that an uninterrupted run does not have, and
-        which the next one covers.
+        A run that was interrupted between two intervals has a line that an uninterrupted run does not have. It is
+        removed, since the next line covers it.
         """
         self.close()
         lines = [json.loads(line) for line in self._file.read_text(encoding="utf-8").splitlines()]
         last: dict[int, int] = {}
         for line in lines:
             last[line["run"]] = max(line["evaluations"], last.get(line["run"], 0))
-        kept = [line for line in lines if line["evaluations"] in intervals or line["evaluations"] == last[line["run"]]]
-        kept.sort(key=lambda line: (line["evaluations"], line["run"]))
-        write_text(self._file, "".join(json.dumps(line) + "\n" for line in kept))
+        lines = [line for line in lines if line["evaluations"] in intervals or line["evaluations"] == last[line["run"]]]
+        lines.sort(key=lambda line: (line["evaluations"], line["run"]))
+        write_text(self._file, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def _key(line: Mapping[str, Any]) -> tuple[int, int]:
@@ -125,18 +117,18 @@ INPUTS = "inputs"
 
 
 class RunDirectory(Observer):
-    """Writes a run directory as an observer of the run; one that is there already is gone on with.
+    """Writes a run directory as an observer of its runs; an existing one is continued.
 
     Args:
-        path: the directory, claimed before.
-        resolved: the settings and where they came from.
-        network: the network, whose models champions are saved as.
-        command: the command line.
+        path: the directory, which exists.
+        resolved: the settings and their sources.
+        network: the network that champions are saved with.
+        command: the command line, for the record.
         plan: how the run is compiled, for the record.
-        objects: parts that came ready made, and the user's model, in words, for the record.
-        files: files that options of the domain name, which are copied.
-        initial_population: how many first individuals a run has.
-        notify: told what the user should know.
+        objects: descriptions of ready-made parts and of the user's model, for the record.
+        files: files that options of the domain name; they are copied.
+        initial_population: size of the initial population.
+        notify: receives messages for the user.
     """
 
     def __init__(
@@ -156,13 +148,12 @@ class RunDirectory(Observer):
         self._network = network
         self._intervals = LogIntervals(resolved.settings.log_every, initial_population)
         self._behavior = BehaviorFiles(path, self._intervals)
-        again = (path / RECORD).is_file()
-        self._before: dict[str, Any] = {}
-        """What was on record before, until something has happened since."""
+        self._previous: dict[str, Any] = {}
+        """The record as it was found, until something has changed."""
         with explain_write_errors(path):
-            if again:
+            if (path / RECORD).is_file():
                 self._record = read_record(path)
-                self._before = dict(self._record)
+                self._previous = dict(self._record)
                 self._record.setdefault("resumed", []).append({"at": timestamp(), "command": command})
                 self._behavior.reopen()
             else:
@@ -190,80 +181,81 @@ class RunDirectory(Observer):
 
     @property
     def known(self) -> frozenset[tuple[int, int]]:
-        """The run and the number of evaluations of all that was told before."""
+        """The run and the number of evaluations of each interval that is in the log."""
         return self._metrics.known
 
-    def is_whole(self, run: int, until: int, ended: bool) -> bool:
-        """Say whether log and snapshots tell of all intervals of a run up to so many evaluations, its end included."""
+    def is_complete(self, run: int, evaluations: int, ended: bool) -> bool:
+        """Say whether the log has all intervals of a run up to some evaluations, with its end if it has ended."""
         known: Set[tuple[int, int]] = self._metrics.known
         if self._behavior.known:
             known = known & self._behavior.known
-        return all((run, number) in known for number in [*self._intervals.until(until), *([until] if ended else [])])
+        expected = [*self._intervals.until(evaluations), *([evaluations] if ended else [])]
+        return all((run, number) in known for number in expected)
 
-    def forget(self, after: Mapping[int, int]) -> None:
-        """Take back what was told of runs after so many evaluations each: it will happen otherwise.
+    def rewind(self, evaluations: Mapping[int, int]) -> None:
+        """Remove what was logged beyond a run's given number of evaluations, because it will come out differently.
 
-        What is taken back of runs that had come to their end is put aside: nobody may ever find it again.
+        The files of runs that had ended are backed up: their results may never be found again.
         """
         with explain_write_errors(self.path):
-            ended = [run for run in self._record["runs"] if run["evaluations"] > after.get(run["run"], math.inf)]
+            ended = [run for run in self._record["runs"] if run["evaluations"] > evaluations.get(run["run"], math.inf)]
             if ended:
-                self._put_aside([run["run"] for run in ended])
-            self._metrics.forget(after)
-            self._behavior.forget(after)
+                self._back_up([run["run"] for run in ended])
+            self._metrics.rewind(evaluations)
+            self._behavior.rewind(evaluations)
             self._record["runs"] = [run for run in self._record["runs"] if run not in ended]
             self._write_record()
 
     def on_interval(self, interval: Interval) -> None:
-        """Append the run's line to the log, and keep the population's behavior."""
-        self._before = {}
+        """Append the run's line to the log, and save the population's behavior."""
+        self._previous = {}
         with explain_write_errors(self.path):
-            self._metrics.add([interval.metrics])
+            self._metrics.add(interval.metrics)
             if interval.population is not None:
                 self._behavior.add(interval.population)
 
     def on_run_end(self, result: RunResult) -> None:
         """Save the population's behavior and the champion, then record the result."""
-        self._before = {}
+        self._previous = {}
         file = champion_file(self.path, result.run)
         with explain_write_errors(self.path):
-            self._behavior.end(result.run)
-            with atomic_write(file) as draft:
-                self._network.child(result.champion).save(draft)
+            self._behavior.finish(result.run)
+            with atomic_write(file) as temporary:
+                self._network.child(result.champion).save(temporary)
             others = [run for run in self._record["runs"] if run["run"] != result.run]
             summary = {**result.summary(), "champion": str(file.relative_to(self.path))}
             self._record["runs"] = sorted([*others, summary], key=lambda run: run["run"])
             self._write_record()
 
     def sync(self) -> None:
-        """Let a power cut lose nothing that was told so far: whoever goes on from a checkpoint tells only the rest."""
+        """Bring everything to the disk: a run that resumes from a checkpoint reports only what comes after it."""
         self._metrics.sync()
         self._behavior.sync()
         flush_to_disk(self.path)
 
     def close(self, status: str, error: str | None = None) -> None:
-        """Write down how it ended: `finished`, `interrupted` or `failed`."""
+        """Record how the experiment ended: `finished`, `interrupted` or `failed`."""
         with explain_write_errors(self.path):
             try:
-                self._behavior.end_all()
+                self._behavior.finish_all()
                 if status == "finished":
-                    self._metrics.tidy(self._intervals)
+                    self._metrics.sort(self._intervals)
             finally:
                 self._metrics.close()
-            if status == "failed":  # before anything was added: then it is what it was
-                self._record |= {key: self._before[key] for key in ("settings", "plan") if key in self._before}
+            if status == "failed":  # before anything was added: the settings did not take effect
+                self._record |= {key: self._previous[key] for key in ("settings", "plan") if key in self._previous}
             self._record |= {"status": status, "ended": timestamp()}
             if error is not None:
                 self._record["error"] = error
             self._write_record()
 
-    def _put_aside(self, runs: list[int]) -> None:
-        logs = [self.path / name for name in (METRICS, ORDER)]
-        own = [file for run in runs for file in (champion_file(self.path, run), behavior_file(self.path, run))]
-        kept = [back_up(file, "before", copy=True).name for file in [*logs, *own] if file.is_file()]
+    def _back_up(self, runs: list[int]) -> None:
+        files = [self.path / name for name in (METRICS, ORDER)]
+        files += [file for run in runs for file in (champion_file(self.path, run), behavior_file(self.path, run))]
+        backups = [back_up(file, "before", copy=True).name for file in files if file.is_file()]
         self._notify(
-            f"warning: {self.path}: no checkpoint has what runs {', '.join(map(str, runs))} ended with, so they are "
-            f"evolved again, and otherwise; how they ended is kept: {', '.join(kept)}"
+            f"warning: {self.path}: no checkpoint has the results of runs {', '.join(map(str, runs))}, so they are "
+            f"evolved again and will differ; the old results are kept as {', '.join(backups)}"
         )
 
     def _write_record(self) -> None:
@@ -271,23 +263,23 @@ class RunDirectory(Observer):
 
 
 class WriteError(TfsmError):
-    """Something that happened could not be written down: only what is on the disk already counts."""
+    """An event could not be recorded; the experiment can be resumed from the last checkpoint only."""
 
 
 @contextmanager
 def explain_write_errors(directory: Path) -> Iterator[None]:
-    """Say of a file that cannot be written how to go on: up to the last checkpoint nothing is lost."""
+    """Turn an `OSError` into a `WriteError` that says how to resume: nothing up to the last checkpoint is lost."""
     try:
         yield
     except OSError as error:
         raise WriteError(
-            f"{error.filename or directory}: cannot be written: {error.strerror or error}; once that is mended, go on "
-            f"with: tfsm run --resume {directory}"
+            f"{error.filename or directory}: cannot be written: {error.strerror or error}; fix that, then "
+            f"resume with: tfsm run --resume {directory}"
         ) from error
 
 
 def _copy_inputs(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
-    """Copy files, and return where each is within the run directory."""
+    """Copy files into a folder of the run directory; return their relative paths."""
     for option, file in files.items():
         folder.mkdir(exist_ok=True)
         shutil.copyfile(file, folder / f"{option}{file.suffix}")
@@ -295,56 +287,56 @@ def _copy_inputs(files: Mapping[str, Path], folder: Path) -> dict[str, str]:
 
 
 def champion_file(directory: Path, run: int) -> Path:
-    """Return where a run's champion is kept."""
+    """Return the file of a run's champion."""
     return directory / CHAMPIONS / f"run-{run:03d}.keras"
 
 
-def check_free(wanted: Path | None) -> None:
-    """Refuse a directory that has something in it."""
-    if wanted is None or not wanted.exists():
+def check_free(directory: Path | None) -> None:
+    """Raise a `TfsmError` if a directory exists and is not empty."""
+    if directory is None or not directory.exists():
         return
-    # Whoever was killed before there was a record has left no more than this.
-    if not wanted.is_dir() or any(path.name != LOCK and not is_temporary(path) for path in wanted.iterdir()):
-        raise directory_taken_error(wanted)
+    # A process that was killed before it wrote the record leaves no more than this.
+    if not directory.is_dir() or any(path.name != LOCK and not is_temporary(path) for path in directory.iterdir()):
+        raise directory_taken_error(directory)
 
 
 def directory_taken_error(path: Path) -> TfsmError:
-    """Return the error for a directory that has something in it."""
-    hint = f", or go on with it by --resume {path}" if (path / RECORD).is_file() else ""
-    return TfsmError(f"{path}: already there, and an earlier run is never overwritten: choose another --out{hint}")
+    """Return the error for a directory that is not empty."""
+    hint = f", or continue it with --resume {path}" if (path / RECORD).is_file() else ""
+    return TfsmError(f"{path}: already exists, and tfsm never overwrites a run: choose another --out{hint}")
 
 
-def claim(wanted: Path | None, name: str) -> Path:
-    """Make a directory that nobody else has, and return it: the wanted one, or a new one below `runs`.
+def claim(directory: Path | None, name: str) -> Path:
+    """Create a directory for exclusive use, and return it.
 
     Args:
-        wanted: what the user asked for; an error if it has something in it.
-        name: what to call a new one, before the time.
+        directory: the user's choice, which must be empty if it exists; None: a new one below `runs`.
+        name: the beginning of the name of a new one; the time follows.
     """
-    check_free(wanted)
+    check_free(directory)
     try:
-        if wanted is not None:
-            wanted.mkdir(parents=True, exist_ok=True)
-            return wanted
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+            return directory
         base = Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
         base.parent.mkdir(exist_ok=True)
         for count in itertools.count(1):
             path = base if count == 1 else base.with_name(f"{base.name}-{count}")
-            # Making it is the only way to be sure that it is ours: another run may start in the same second.
+            # Only creating it makes sure that it is ours: another run may start in the same second.
             with suppress(FileExistsError):
                 path.mkdir()
                 return path
     except OSError as error:
-        raise TfsmError(f"{wanted or 'runs'}: cannot make the run directory: {error.strerror}") from error
+        raise TfsmError(f"{directory or 'runs'}: cannot create the run directory: {error.strerror}") from error
     raise AssertionError("unreachable: the numbers do not end")
 
 
 def collect_versions() -> dict[str, str]:
-    """Return the versions of what a result may depend on."""
-    found = {"python": platform.python_version(), "platform": platform.platform()}
+    """Return the versions of everything that results may depend on."""
+    versions = {"python": platform.python_version(), "platform": platform.platform()}
     for package in ("tfsm", "tensorflow", "keras", "numpy"):
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = getattr(sys.modules.get(package), "__version__", "unknown")
-    return found
+            versions[package] = getattr(sys.modules.get(package), "__version__", "unknown")
+    return versions

@@ -1,4 +1,4 @@
-"""What a run would do, found out without running it: how it is compiled, what falls back, and what memory it takes."""
+"""Diagnose a run without running it: how it is compiled, which layers fall back, and how much memory it takes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class LayerDiagnosis:
     name: str
     kind: str
     weights: int
-    """Those that are mutated."""
+    """Number of weights that are mutated."""
     way: str
     """`native`, `folded` or `mapped`; see docs/architecture.md."""
     per_experience: str
-    """How SM-G-ABS gets at the gradients of single experiences."""
+    """How SM-G-ABS computes per-example gradients."""
     why: str
 
 
@@ -40,17 +40,17 @@ class ModelDiagnosis:
     slow: tuple[str, ...]
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return what there is to know, in words."""
+        """Return names and descriptions for a table."""
         return [("model", self.model), ("weights", f"{self.weights:,}, of which {self.mutated:,} are mutated")]
 
     def notes(self) -> list[str]:
-        """Return what the user should know besides."""
+        """Return further messages for the user."""
         return []
 
 
 @dataclass(frozen=True)
 class RunDiagnosis:
-    """Everything that decides the speed of a run."""
+    """Everything that determines the speed of a run."""
 
     weights: int
     compile: str
@@ -58,20 +58,20 @@ class RunDiagnosis:
     evaluation: str
     runs_at_once: int
     lanes: tuple[int, ...]
-    """The widths that a batch may have, as runs end."""
+    """The widths of a batch as runs end."""
     operator: str
-    """How many runs' parents are mutated at once."""
+    """Whether the parents of all runs are mutated at once."""
     sensitivities: str
     memory_mib: float
-    """What the runs in lock step keep, populations and all."""
+    """Memory of the runs in lock step, mostly their populations."""
     cores: int
     layers: tuple[LayerDiagnosis, ...]
     slow: tuple[str, ...]
-    """Every fallback, in words."""
+    """A description of each fallback."""
     note: str
 
     def facts(self) -> list[tuple[str, str]]:
-        """Return what there is to know, in words."""
+        """Return names and descriptions for a table."""
         lanes = " > ".join(str(width) for width in self.lanes) + (" as runs end" if len(self.lanes) > 1 else "")
         return [
             ("weights", f"{self.weights:,}"),
@@ -80,17 +80,17 @@ class RunDiagnosis:
             ("runs at once", f"{self.runs_at_once}, in batches of {lanes}"),
             ("mutation", self.operator),
             ("sensitivities", self.sensitivities),
-            ("memory", f"{self.memory_mib:,.1f} MiB for populations and what is kept with them"),
+            ("memory", f"{self.memory_mib:,.1f} MiB for populations and their state"),
             ("cores", str(self.cores)),
         ]
 
     def notes(self) -> list[str]:
-        """Return what the user should know besides."""
+        """Return further messages for the user."""
         return [f"note: {self.note}"] if self.note else []
 
 
 def diagnose_model(network: Network) -> ModelDiagnosis:
-    """Look at a network."""
+    """Diagnose a network."""
     model = network.origin
     return ModelDiagnosis(
         model=f"{model.name} ({type(model).__name__})",
@@ -102,7 +102,7 @@ def diagnose_model(network: Network) -> ModelDiagnosis:
 
 
 def diagnose_run(engine: Engine) -> RunDiagnosis:
-    """Look at an engine that has not run yet."""
+    """Diagnose an engine that has not run yet."""
     plan, program = engine.plan, engine.network.program
     slow = _one_by_one(program.layers)
     if engine.uses_per_example_gradients:
@@ -119,7 +119,7 @@ def diagnose_run(engine: Engine) -> RunDiagnosis:
         runs_at_once=plan.runs,
         lanes=plan.widths(),
         operator="one run after another" if plan.one_by_one else "all runs at once",
-        sensitivities="kept for a parent's next child" if engine.reuses_sensitivities else "measured for every child",
+        sensitivities="cached for a parent's next child" if engine.reuses_sensitivities else "measured for every child",
         memory_mib=engine.state.size_bytes / _MIB,
         cores=os.cpu_count() or 1,
         layers=_layers(engine.network),

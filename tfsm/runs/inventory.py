@@ -1,4 +1,4 @@
-"""What is on disk: run directories and studies below a folder, told in a few words, and removed with care."""
+"""List run directories and studies below a folder, summarize them, and remove them safely."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ OWN_NAMES: Final = {
     "figures",
     "tfsm.toml",
 }
-"""What a directory of ours may hold."""
+"""The names of files and folders that tfsm writes to a run directory or study."""
 
 
 @dataclass(frozen=True)
 class DirectorySummary:
-    """One run directory, or one study."""
+    """A summary of a run directory or study."""
 
     directory: Path
     kind: str
-    """`run`, `compare` or `sweep`; or `damaged`, where nothing else can be said."""
+    """`run`, `compare`, `sweep` or `reproduce`; `damaged` if its record cannot be read."""
     domain: str
     methods: tuple[str, ...]
     status: str
     solved: int
     runs: int
     evaluations: int
-    """The most of one run."""
+    """Maximum evaluations per run."""
     started: str
     size: int
     """Bytes on disk."""
@@ -53,7 +53,7 @@ class DirectorySummary:
 
 
 def list_directories(top: Path) -> list[DirectorySummary]:
-    """Return all run directories and studies below a folder, the newest first; those within a study belong to it."""
+    """Summarize all run directories and studies below a folder, newest first; those within a study are part of it."""
     if not top.is_dir():
         raise TfsmError(f"{top}: no such directory")
     return sorted(
@@ -64,7 +64,7 @@ def list_directories(top: Path) -> list[DirectorySummary]:
 
 
 def summarize_directory(directory: Path) -> DirectorySummary:
-    """Tell of a run directory or study; one that is damaged is told of as such."""
+    """Summarize a run directory or study; a damaged one is marked as such."""
     size = _size(directory)
     try:
         if (directory / STUDY).is_file():
@@ -78,17 +78,15 @@ def summarize_directory(directory: Path) -> DirectorySummary:
 
 
 def remove(directory: Path, *, force: bool) -> None:
-    """Remove a run directory or study; anything that is none, or holds something else, or is in use, is an error."""
+    """Remove a run directory or study; raise a `TfsmError` if it is neither, is in use or has other files."""
     if not is_run_or_study(directory):
-        raise TfsmError(f"{directory}: neither a run directory nor a study, so it is not removed")
+        raise TfsmError(f"{directory}: neither a run directory nor a study; not removed")
     if is_locked(directory) and not force:
-        raise TfsmError(f"{directory}: a process is at work in it; --force removes it all the same")
-    # A record that cannot be read does not tell what belongs to it; whoever insists need not know.
-    strange = [] if force else sorted(str(path.relative_to(directory)) for path in _find_foreign_files(directory))
-    if strange:
-        raise TfsmError(
-            f"{directory}: holds what tfsm did not write ({', '.join(strange[:3])}); --force removes it, too"
-        )
+        raise TfsmError(f"{directory}: in use by another process; use --force to remove it anyway")
+    # With --force not even looked for: a damaged record does not say what belongs to it.
+    foreign = [] if force else sorted(str(path.relative_to(directory)) for path in _find_foreign_files(directory))
+    if foreign:
+        raise TfsmError(f"{directory}: contains other files ({', '.join(foreign[:3])}); use --force to remove them too")
     try:
         shutil.rmtree(directory)
     except OSError as error:
@@ -96,7 +94,7 @@ def remove(directory: Path, *, force: bool) -> None:
 
 
 def is_run_or_study(directory: Path) -> bool:
-    """Say whether it is a run directory or a study."""
+    """Say whether a directory is a run directory or a study."""
     return (
         directory.is_dir()
         and not directory.is_symlink()
@@ -113,7 +111,7 @@ def _find(top: Path) -> Iterator[Path]:
 
 
 def find_status(record: Mapping[str, Any], directory: Path) -> str:
-    """Return what became of a run or study; one that says it is running, and is not, was killed."""
+    """Return the status of a run or study; one that is recorded as running but not locked was killed."""
     status = str(record.get("status", "-"))
     return "killed" if status == "running" and not is_locked(directory) else status
 
@@ -134,16 +132,16 @@ def _summarize_run(record: dict[str, Any], directory: Path) -> tuple[str, tuple[
 def _summarize_study(directory: Path, size: int) -> DirectorySummary:
     record = read_valid_study(directory)
     members = [directory / member["directory"] for member in record["members"]]
-    told = [_summarize_run(read_valid_record(path), path) for path in members if (path / RECORD).is_file()]
+    summaries = [_summarize_run(read_valid_record(path), path) for path in members if (path / RECORD).is_file()]
     return DirectorySummary(
         directory,
         str(record.get("kind", "study")),
         str(record.get("domain", "-")),
         tuple(str(member["name"]) for member in record["members"]),
         find_status(record, directory),
-        sum(solved for *_, solved, _, _ in told),
-        sum(runs for *_, runs, _ in told),
-        max((evaluations for *_, evaluations in told), default=0),
+        sum(solved for *_, solved, _, _ in summaries),
+        sum(runs for *_, runs, _ in summaries),
+        max((evaluations for *_, evaluations in summaries), default=0),
         str(record.get("started") or ""),
         size,
     )

@@ -1,4 +1,4 @@
-"""Run.json, study.json, metrics.jsonl, lock: read and check (no TF).
+"""The records of run directories and studies: `run.json`, `study.json`, `metrics.jsonl` and the lock. No TensorFlow.
 
 They are files on a disk: a crash, an editor or another program may have left anything in them.
 """
@@ -17,7 +17,7 @@ from annotated_types import Ge, Lt
 from typing_extensions import TypedDict
 
 from tfsm.errors import TfsmError
-from tfsm.utils.atomic import atomic_write
+from tfsm.utils.json_files import read_json
 
 RECORD: Final = "run.json"
 METRICS: Final = "metrics.jsonl"
@@ -27,32 +27,21 @@ BEHAVIOR: Final = "behavior"
 
 
 def behavior_file(directory: Path, run: int) -> Path:
-    """Return where it is kept what a run's populations did, if the domain names that or the scheme needs it."""
+    """Return the file with the behavior of a run's populations, if the domain names it or the scheme needs it."""
     return directory / BEHAVIOR / f"run-{run:03d}.npz"
 
 
 def timestamp() -> str:
-    """Return the time, as records tell it."""
+    """Return the current time as in a record."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def write_text(file: Path, text: str) -> None:
-    """Write a file so that it is there as a whole or not at all."""
-    with atomic_write(file) as draft:
-        draft.write_text(text, encoding="utf-8")
-
-
-def write_json(file: Path, record: Mapping[str, Any]) -> None:
-    """Write a record, as a whole or not at all."""
-    write_text(file, json.dumps(record, indent=2) + "\n")
-
-
 def read_record(directory: Path) -> dict[str, Any]:
-    """Return what a run directory says of itself."""
+    """Return the `run.json` of a run directory."""
     file = directory / RECORD
     if not file.is_file():
-        what = "no such directory" if not directory.is_dir() else f"no run directory, it has no {RECORD}"
-        raise TfsmError(f"{directory}: {what}")
+        problem = f"not a run directory, it has no {RECORD}" if directory.is_dir() else "no such directory"
+        raise TfsmError(f"{directory}: {problem}")
     record = read_json(file)
     for key, kind in (("settings", dict), ("runs", list), ("status", str)):
         if not isinstance(record.get(key), kind):
@@ -61,7 +50,7 @@ def read_record(directory: Path) -> dict[str, Any]:
 
 
 def read_study(directory: Path) -> dict[str, Any]:
-    """Return what a directory of several run directories says of itself."""
+    """Return the `study.json` of a study."""
     file = directory / STUDY
     record = read_json(file)
     members = record.get("members")
@@ -72,21 +61,8 @@ def read_study(directory: Path) -> dict[str, Any]:
     return record
 
 
-def read_json(file: Path) -> dict[str, Any]:
-    """Return the object in a file; anything else is an error that says so."""
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise TfsmError(f"{file}: cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise TfsmError(f"{file}: not valid JSON: {error}") from None
-    if not isinstance(record, dict):
-        raise TfsmError(f"{file}: expected an object, got {type(record).__name__}")
-    return record
-
-
 def read_metrics(directory: Path) -> Iterator[dict[str, Any]]:
-    """Return what was logged, line by line; a last line that was never finished is left out."""
+    """Return the lines of `metrics.jsonl`, without an incomplete last one."""
     file = directory / METRICS
     if not file.is_file():
         return
@@ -154,28 +130,28 @@ class _Line(TypedDict):
 
 
 def read_valid_record(directory: Path) -> dict[str, Any]:
-    """Return what a run directory says of itself; what a run would not have written is an error that names it."""
+    """Return the `run.json` of a run directory; raise a `TfsmError` that names what is wrong with it."""
     record = read_record(directory)
     _check(_Record, record, f"{directory / RECORD}: not the record of a run")
     return record
 
 
 def read_valid_study(directory: Path) -> dict[str, Any]:
-    """Return what a study says of itself; what no study would have written is an error that names it."""
+    """Return the `study.json` of a study; raise a `TfsmError` that names what is wrong with it."""
     record = read_study(directory)
     _check(_Study, record, f"{directory / STUDY}: not the record of a study")
     return record
 
 
 def read_valid_metrics(directory: Path) -> tuple[dict[str, Any], ...]:
-    """Return what was logged; a line that no run would have written is an error that names it."""
+    """Return the lines of `metrics.jsonl`; raise a `TfsmError` that names what is wrong with one."""
     file = directory / METRICS
     try:
         lines = tuple(read_metrics(directory))
     except RecursionError:
-        raise TfsmError(f"{file}: not valid JSON: nested without end") from None
+        raise TfsmError(f"{file}: not valid JSON: nested too deeply") from None
     for number, line in enumerate(lines, start=1):
-        _check(_Line, line, f"{file}, line {number}: not what a run logs")
+        _check(_Line, line, f"{file}, line {number}: not the metrics of a run")
     return lines
 
 
@@ -186,8 +162,8 @@ def _check(kind: type, value: Mapping[str, Any], where: str) -> None:
         _adapter(kind).validate_python(value, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise TfsmError(f"{where}: {f'{place}: ' if place else ''}{first['msg'].lower()}") from None
+        key = ".".join(map(str, first["loc"]))
+        raise TfsmError(f"{where}: {f'{key}: ' if key else ''}{first['msg'].lower()}") from None
 
 
 @cache
@@ -201,7 +177,7 @@ LOCK: Final = ".lock"
 
 
 class DirectoryLock:
-    """Holds a directory; entered where somebody else holds it, it is an error that says so.
+    """A lock of a directory; entering it raises a `TfsmError` if another process holds it.
 
     Args:
         directory: an existing directory.
@@ -219,7 +195,7 @@ class DirectoryLock:
         try:
             self._lock.acquire()
         except Timeout:
-            raise TfsmError(f"{self._directory}: another process is at work in it; wait for it, or end it") from None
+            raise TfsmError(f"{self._directory}: in use by another process; wait for it or stop it") from None
         except OSError as error:
             raise TfsmError(f"{self._directory}: cannot be written to: {error.strerror}") from None
         return self
@@ -231,7 +207,7 @@ class DirectoryLock:
 
 
 def is_locked(directory: Path) -> bool:
-    """Say whether a process is at work in a directory; one that cannot be asked is taken to be free."""
+    """Say whether a process has locked a directory; one whose lock cannot be opened counts as free."""
     from filelock import FileLock, Timeout
 
     if not (directory / LOCK).is_file():

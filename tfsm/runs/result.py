@@ -1,4 +1,4 @@
-"""Result; TF errors -> user errors."""
+"""The result of an experiment, and errors from inside TensorFlow as errors for the user."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Result:
     seconds: float
     """From the start of the runs to their end."""
     compile_seconds: float
-    """How much of it was spent compiling."""
+    """Time spent compiling."""
     evaluated: int
-    """Evaluations that were made in that time; less than those of the runs, where these were begun before."""
+    """Evaluations made in that time; fewer than those of the runs if these were resumed."""
     interrupted: bool
     network: Network = field(repr=False)
 
@@ -68,20 +68,20 @@ class Result:
         }
 
 
-_OWN: Final = re.compile(r"^(?:TfsmError|TimedOut): ")
+_USER_ERROR: Final = re.compile(r"^(?:TfsmError|TimedOut): ")
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error's type and what it says; where TensorFlow passed it on, what it said at first."""
-    # Of an error in a domain that is plain Python, TensorFlow leaves the text, somewhere below its own.
-    found = re.search(r"^(\w+: .*)$(?=(?:\n.*)*?\nTraceback)", str(error), re.MULTILINE)
-    return found[1] if found and isinstance(error, tf.errors.OpError) else summarize_error(error)
+    """Return an error's type and message; for an error that TensorFlow passed on, those of the original."""
+    # Of an error in a domain that is plain Python, TensorFlow keeps the text, somewhere below its own.
+    original = re.search(r"^(\w+: .*)$(?=(?:\n.*)*?\nTraceback)", str(error), re.MULTILINE)
+    return original[1] if original and isinstance(error, tf.errors.OpError) else summarize_error(error)
 
 
 def to_user_error(error: BaseException) -> BaseException:
-    """Return the error that a user can do something with: of what TensorFlow passed on, the cause."""
+    """Return the error to show to the user: the cause if TensorFlow passed it on, otherwise the error itself."""
     if not isinstance(error, tf.errors.OpError):
         return error
     message = describe_error(error)
-    own = _OWN.sub("", message)
-    return TfsmError(own if own != message else f"the run failed inside TensorFlow: {message}")
+    user_message = _USER_ERROR.sub("", message)
+    return TfsmError(user_message if user_message != message else f"the run failed inside TensorFlow: {message}")

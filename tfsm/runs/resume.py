@@ -1,4 +1,4 @@
-"""Same experiment? fingerprint; reopen (no TF)."""
+"""Resume an experiment: its settings, and whether new settings are those of the same experiment. No TensorFlow."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ WITHOUT_EFFECT: Final = (
     "failures",
     "trust_model",
 )
-"""Settings that do not matter for what comes of a run: how the engine works, what is kept, and who is told."""
+"""Settings that do not affect results: how the engine works, what is written, and the observers."""
 EXTENDABLE: Final = ("evaluations", "runs")
-"""Settings of which there may be more when an experiment goes on: what is there stays as it is."""
+"""Settings that may grow when an experiment is resumed: existing results stay as they are."""
 
 
 def describe_changes(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Return in words what matters and is another than before, of settings as plain JSON values."""
+    """Describe the changes that affect results, of settings as plain JSON values."""
     old, new = flatten_settings(before), flatten_settings(wanted)
     return [
         f"{key} was {old.get(key)} and is now {new[key]}"
@@ -43,57 +43,55 @@ def describe_changes(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> li
 
 
 def fingerprint(settings: Mapping[str, Any]) -> str:
-    """Return a text that is another for another experiment, and the same for more of this one."""
-    kept = {
+    """Return a digest that identifies an experiment, whatever its number of runs and evaluations."""
+    relevant = {
         key: value
         for key, value in flatten_settings(settings).items()
         if not key.startswith(WITHOUT_EFFECT) and key not in EXTENDABLE
     }
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(relevant, sort_keys=True).encode()).hexdigest()
 
 
 _FREE: Final = (*EXTENDABLE, "checkpoint_every", "evaluation_timeout", "failures", "trust_model")
-"""What may be given anew."""
+"""Settings that may be given on resume."""
 
 
 def resume_settings(plugins: Plugins, directory: Path, overrides: Mapping[str, object]) -> ResolvedSettings:
-    """Return the settings of a run directory, with what is given anew.
+    """Return the settings of a run directory, with the user's changes.
 
     Args:
-        plugins: where the parts come from.
+        plugins: the registered parts.
         directory: the run directory.
-        overrides: settings by name, from flags; None where a flag was not given.
+        overrides: settings by name; None where the user gave none.
     """
     record = read_valid_record(directory)
     ready_made = [kind for kind in record.get("objects", {}) if kind != "model"]
     if ready_made:
         raise TfsmError(
-            f"{directory}: its {' and '.join(ready_made)} came from a Python program, which alone can go on with it: "
+            f"{directory}: its {' and '.join(ready_made)} came from a Python program, and only that can resume it: "
             "tfsm.evolve(..., resume=True)"
         )
     given = {key: value for key, value in overrides.items() if value is not None}
     fixed = [key for key in given if key not in _FREE]
     if fixed:
-        raise TfsmError(
-            f"--resume: {', '.join(fixed)} cannot be changed, only more be added to it: "
-            f"{', '.join(key for key in _FREE)} may be given"
-        )
+        raise TfsmError(f"--resume: {', '.join(fixed)} cannot be changed; only {', '.join(_FREE)} may be given")
     settings = _settings(plugins, directory, record)
     if settings.trust_model and not given.get("trust_model"):
-        raise TfsmError(f"{directory}: its model was loaded with --trust-model, which must be said again")
-    where = "command line"
-    anew: dict[str, Any] = validate(RunOptions, given, where=lambda key: f"--{key.replace('_', '-')}:")
-    parse_interval(str(anew.get("checkpoint_every", settings.checkpoint_every)))
+        raise TfsmError(f"{directory}: its model was loaded with --trust-model, which must be given again")
+    changes: dict[str, Any] = validate(RunOptions, given, where=lambda key: f"--{key.replace('_', '-')}:")
+    parse_interval(str(changes.get("checkpoint_every", settings.checkpoint_every)))
     for key in EXTENDABLE:
-        before = getattr(settings, key)
-        if anew.get(key, before) < before:
-            raise TfsmError(f"--{key} {anew[key]:,}: {directory} has {before:,} already, and less cannot be")
+        previous = getattr(settings, key)
+        if changes.get(key, previous) < previous:
+            raise TfsmError(f"--{key} {changes[key]:,}: {directory} already has {previous:,}; it cannot be reduced")
     sources = {key: str(value) for key, value in record.get("sources", {}).items()}
-    return ResolvedSettings(settings=replace(settings, **anew), sources=sources | dict.fromkeys(anew, where))
+    return ResolvedSettings(
+        settings=replace(settings, **changes), sources=sources | dict.fromkeys(changes, "command line")
+    )
 
 
 def check_same_experiment(directory: Path, settings: Settings) -> None:
-    """Raise a `TfsmError` if these settings are those of another experiment than the one in a directory."""
+    """Raise a `TfsmError` unless these settings continue the experiment in a directory."""
     before, now = read_record(directory)["settings"], settings.as_dict()
     larger = {key: now[key] for key in EXTENDABLE if now[key] >= before.get(key, 0)}
     changes = describe_changes({**before, **larger}, now)
@@ -102,37 +100,38 @@ def check_same_experiment(directory: Path, settings: Settings) -> None:
 
 
 def use_saved_inputs(settings: Settings, directory: Path | None) -> Settings:
-    """Return settings in which the files that were kept with a run take the place of the user's own.
+    """Return settings that name the copies of input files in a run directory instead of the user's own files.
 
-    Those may be elsewhere by now, or say something else.
+    Those may have been moved or changed.
     """
     if directory is None or not (directory / RECORD).is_file():
         return settings
-    kept = {option: str(directory / file) for option, file in read_record(directory).get("inputs", {}).items()}
-    return replace(settings, domain_options=settings.domain_options | kept)
+    inputs = {option: str(directory / file) for option, file in read_record(directory).get("inputs", {}).items()}
+    return replace(settings, domain_options=settings.domain_options | inputs)
 
 
 def _settings(plugins: Plugins, directory: Path, record: Mapping[str, Any]) -> Settings:
-    file, told = directory / RECORD, record["settings"]
+    file, recorded = directory / RECORD, record["settings"]
 
     def options(entry: Entry, values: Any) -> dict[str, Any]:
-        own = entry.with_options().options
-        return dict(values) if own is None else validate(own, values, where=f"{file}: {entry.kind} {entry.name!r}:")
+        kind = entry.with_options().options
+        return dict(values) if kind is None else validate(kind, values, where=f"{file}: {entry.kind} {entry.name!r}:")
 
     try:
         parts: dict[str, Any] = {
-            "domain_options": options(plugins.domains[told["domain"]], told["domain_options"]),
-            "mutation_options": options(plugins.mutations[told["mutation"]], told["mutation_options"]),
-            "selection_options": options(plugins.selections[told["selection"]], told["selection_options"]),
+            "domain_options": options(plugins.domains[recorded["domain"]], recorded["domain_options"]),
+            "mutation_options": options(plugins.mutations[recorded["mutation"]], recorded["mutation_options"]),
+            "selection_options": options(plugins.selections[recorded["selection"]], recorded["selection_options"]),
             "observer_options": {
-                name: options(plugins.observers[name], told["observer_options"][name]) for name in told["observers"]
+                name: options(plugins.observers[name], recorded["observer_options"][name])
+                for name in recorded["observers"]
             },
-            "engine": validate(EngineOptions, told["engine"], where=f"{file}: engine:"),
+            "engine": validate(EngineOptions, recorded["engine"], where=f"{file}: engine:"),
         }
         names = {field.name for field in fields(RunOptions)}
-        values = {key: value for key, value in told.items() if key in names}
+        values = {key: value for key, value in recorded.items() if key in names}
         run: dict[str, Any] = validate(RunOptions, values, where=f"{file}:")
-        return Settings(domain=told["domain"], mutation=told["mutation"], **run, **parts)
+        return Settings(domain=recorded["domain"], mutation=recorded["mutation"], **run, **parts)
     except (KeyError, TypeError, AttributeError) as error:
         if isinstance(error, TfsmError):
             raise

@@ -1,24 +1,29 @@
-"""A group of runs as a task."""
+"""Groups of runs as tasks for workers: what a worker does, and the driver that hands out groups and collects events."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.checkpoint import Checkpoint, pack_checkpoint, unpack_checkpoint
+from tfsm.evolution.checkpoint import Checkpoint, pack_checkpoint, split_into_ranges, unpack_checkpoint
 from tfsm.evolution.checkpoint_schedule import CheckpointInterval, CheckpointSchedule, parse_interval
 from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.evolution.observers import Progress, RunResult
 from tfsm.parallel.pool import Pool
 from tfsm.parallel.worker import Failure, WorkerContext
 from tfsm.runs.build import EngineCache, RunRecipe
+from tfsm.runs.checkpoints import PackedCheckpoint
 from tfsm.runs.observers import ForwardingObserver
 from tfsm.runs.result import to_user_error
 from tfsm.runs.session import Session
+
+MAX_DEATHS: Final = 3
+"""How often workers may die on a group without any progress."""
+WAIT_SECONDS: Final = 0.25
 
 
 class ForwardedEvent(NamedTuple):
@@ -29,7 +34,7 @@ class ForwardedEvent(NamedTuple):
 
 
 class GroupResult(NamedTuple):
-    """How a group came to its end."""
+    """How the task of a group ended."""
 
     interrupted: bool
     compile_seconds: float
@@ -40,12 +45,12 @@ class RemoteObserver(ForwardingObserver):
     """Collects events and checkpoints in a worker until they are sent to the driver.
 
     Args:
-        about: identifies the experiment in a checkpoint.
+        about: identifies the experiment in its checkpoints.
         every: how often to write a checkpoint.
     """
 
     def __init__(self, about: Mapping[str, Any], every: CheckpointInterval) -> None:
-        self._about, self._cadence = about, CheckpointSchedule(every)
+        self._about, self._schedule = about, CheckpointSchedule(every)
         self._events: list[ForwardedEvent] = []
 
     def take(self) -> list[ForwardedEvent]:
@@ -57,19 +62,19 @@ class RemoteObserver(ForwardingObserver):
         """Collect a message for the user."""
         self._forward("notify", message)
 
-    def next_check(self, spent: int) -> int:
-        """Return the number of evaluations, above `spent`, at which to look again at the latest."""
-        return self._cadence.next_check(spent)
+    def next_check(self, used: int) -> int:
+        """Return the number of evaluations, above `used`, at which to check again at the latest."""
+        return self._schedule.next_check(used)
 
-    def is_due(self, spent: int) -> bool:
-        """Say whether it is time for a checkpoint."""
-        return self._cadence.is_due(spent)
+    def is_due(self, used: int) -> bool:
+        """Say whether a checkpoint is due."""
+        return self._schedule.is_due(used)
 
-    def save(self, saved: Checkpoint, *, last: bool = False) -> None:
-        """Collect a checkpoint."""
-        began = perf_counter()
-        self._forward("checkpoint", (pack_checkpoint(saved, self._about), last))
-        self._cadence.record(saved.evaluations_used, perf_counter() - began)
+    def save(self, checkpoint: Checkpoint, *, last: bool = False) -> None:
+        """Collect a checkpoint, packed."""
+        start = perf_counter()
+        self._forward("checkpoint", (PackedCheckpoint.pack(checkpoint, self._about), last))
+        self._schedule.record(checkpoint.evaluations_used, perf_counter() - start)
 
     def _forward(self, method: str, event: Any) -> None:
         self._events.append(ForwardedEvent(method, event))
@@ -77,23 +82,23 @@ class RemoteObserver(ForwardingObserver):
 
 @dataclass(frozen=True)
 class GroupTask:
-    """Evolves some runs that follow one another; yields lists of what happened."""
+    """Evolves consecutive runs in lock step; yields lists of events."""
 
     recipe: RunRecipe
-    """For as many runs as there are in the group."""
+    """For as many runs as the group has."""
     runs: range
     about: Mapping[str, Any]
     every: CheckpointInterval
-    saved: tuple[bytes, ...] = ()
-    """Where they stood when they were left."""
+    checkpoints: tuple[bytes, ...] = ()
+    """Packed checkpoints to resume from."""
 
     def __call__(self, context: WorkerContext) -> Generator[list[ForwardedEvent], None, GroupResult]:
-        """Evolve, in a worker."""
+        """Evolve the runs, in a worker."""
         settings = self.recipe.settings
         engines: EngineCache = context.cache.setdefault("engines", EngineCache())
         engine = engines.engine(self.recipe.plugins(), settings, model=self.recipe.model)
         observer = RemoteObserver(self.about, self.every)
-        # It may have been another experiment's.
+        # A cached engine still has the policy of another experiment.
         engine.failure_policy.warn, engine.failure_policy.broken = observer.notify, 0
         loop = LockstepLoop(
             engine,
@@ -104,162 +109,151 @@ class GroupTask:
             observers=[observer],
             stop=context.should_stop,
             checkpoints=observer,
-            saved=[unpack_checkpoint(content)[0] for content in self.saved],
+            saved=[unpack_checkpoint(content)[0] for content in self.checkpoints],
         )
         try:
             for _ in loop.steps():
                 yield observer.take()
         except Exception as error:
-            yield observer.take()  # what was rescued
-            if (told := to_user_error(error)) is not error:
-                raise told from error
+            yield observer.take()  # what could be saved
+            if (user_error := to_user_error(error)) is not error:
+                raise user_error from error
             raise
         yield observer.take()
         return GroupResult(loop.interrupted, loop.compile_seconds, loop.evaluated)
 
 
-PATIENCE: Final = 3
-"""How often a worker may die at a group without having got any further."""
-LOOK_SECONDS: Final = 0.25
-
-
 @dataclass
 class RunGroup:
-    """Some runs of an experiment, and how far they are."""
+    """Consecutive runs of an experiment that one worker evolves."""
 
-    work: GroupedExperiment
+    experiment: GroupedExperiment
     runs: range
-    saved: list[Checkpoint] = field(default_factory=list)
-    """Where they stood at the start."""
+    checkpoints: list[Checkpoint] = field(default_factory=list)
+    """Where to resume from."""
+    received: bytes | None = None
+    """The last checkpoint of a worker, where nothing is written to a directory."""
     progress: Progress | None = None
     deaths: int = 0
 
-    def task(self) -> GroupTask:
-        """Return what a worker is to do."""
-        settings = self.work.recipe.settings
-        known = self.work.session.about
-        return GroupTask(
-            self.work.recipe.for_runs(len(self.runs)),
-            self.runs,
-            known,
-            parse_interval(settings.checkpoint_every),
-            tuple(pack_checkpoint(saved, known) for saved in self.saved),
-        )
+    def make_task(self) -> GroupTask:
+        """Return the task for a worker."""
+        recipe, about = self.experiment.recipe, self.experiment.session.about
+        packed = [self.received] if self.received else [pack_checkpoint(each, about) for each in self.checkpoints]
+        every = parse_interval(recipe.settings.checkpoint_every)
+        return GroupTask(recipe.for_runs(len(self.runs)), self.runs, about, every, tuple(packed))
 
     def handle(self, event: ForwardedEvent) -> None:
         """Pass an event of the worker to the session."""
-        session = self.work.session
+        session = self.experiment.session
         if event.name == "checkpoint":
             self.deaths = 0
-            content, last = event.content
+            checkpoint, last = event.content
             if session.checkpoints is not None:
-                session.checkpoints.save(unpack_checkpoint(content)[0], last=last)
+                session.checkpoints.save(checkpoint, last=last)
             else:
-                self.saved = [unpack_checkpoint(content)[0]]
+                self.received = checkpoint.content
         elif event.name == "notify":
-            self.work.notify(event.content)
+            self.experiment.notify(event.content)
         elif event.name == "on_progress":
             self.progress = event.content
-            self.work.report_progress()
+            self.experiment.report_progress()
         else:
             if event.name == "on_run_end":
-                self.work.results[event.content.run] = event.content
+                self.experiment.results[event.content.run] = event.content
             for observer in session.observers:
                 getattr(observer, event.name)(event.content)
 
-    def again(self) -> None:
-        """Make ready to be handed out again, from the last checkpoint."""
-        if self.work.session.checkpoints is not None:
-            self.saved = self.work.session.checkpoints.find(self.runs)
+    def rewind(self) -> None:
+        """Go back to the last checkpoint, after the worker has died."""
+        if self.experiment.session.checkpoints is not None:
+            self.checkpoints = self.experiment.session.checkpoints.find(self.runs)
 
 
 @dataclass
 class GroupedExperiment:
-    """One experiment, in groups."""
+    """An experiment whose runs are divided into groups."""
 
     session: Session
     recipe: RunRecipe
     notify: Callable[[str], None]
     groups: list[RunGroup] = field(default_factory=list)
     results: dict[int, RunResult] = field(default_factory=dict)
-    ends: list[GroupResult] = field(default_factory=list)
+    group_results: list[GroupResult] = field(default_factory=list)
 
     def divide(self, count: int) -> None:
-        """Divide the runs into so many groups, as they were left or else alike."""
-        saved = self.session.saved()
-        self.results |= {result.run: result for group in saved for result in group.results}
-        left = {run for group in saved for run in group.runs}
-        self.groups = [RunGroup(self, group.runs, [group]) for group in saved if group.active_runs]
-        new = [run for run in range(self.recipe.settings.runs) if run not in left]
-        self.groups += [RunGroup(self, runs) for runs in split_runs(new, count)]
+        """Divide the runs into groups: those of the checkpoints, and about `count` equal ones of new runs."""
+        checkpoints = self.session.load_checkpoints()
+        self.results |= {result.run: result for checkpoint in checkpoints for result in checkpoint.results}
+        saved = {run for checkpoint in checkpoints for run in checkpoint.runs}
+        self.groups = [RunGroup(self, each.runs, [each]) for each in checkpoints if each.active_runs]
+        new = [run for run in range(self.recipe.settings.runs) if run not in saved]
+        size = -(-len(new) // max(1, count))
+        self.groups += [RunGroup(self, runs) for runs in split_into_ranges(new, size)]
 
     def report_progress(self) -> None:
         """Report the progress of all runs, including those of groups that have not started."""
         settings = self.recipe.settings
-        told = [group.progress for group in self.groups if group.progress is not None]
-        begun = {run for group in self.groups if group.progress is not None for run in group.runs}
-        others = [run for run in range(settings.runs) if run not in begun]
+        parts = [group.progress for group in self.groups if group.progress is not None]
+        started = {run for group in self.groups if group.progress is not None for run in group.runs}
+        others = [run for run in range(settings.runs) if run not in started]
         ended = [self.results[run] for run in others if run in self.results]
-        spent = sum(result.evaluations for result in ended)
-        phases = [progress.phase for progress in told]
+        used = sum(result.evaluations for result in ended)
+        phases = [part.phase for part in parts]
         progress = Progress(
             runs=settings.runs,
-            finished=sum(p.finished for p in told) + len(ended),
-            solved=sum(p.solved for p in told) + sum(result.solved for result in ended),
-            evaluations=sum(p.evaluations for p in told) + spent,
-            budget=sum(p.budget for p in told) + spent + settings.evaluations * (len(others) - len(ended)),
-            best_fitness=max([p.best_fitness for p in told] + [r.best_fitness for r in ended], default=float("-inf")),
+            finished=sum(part.finished for part in parts) + len(ended),
+            solved=sum(part.solved for part in parts) + sum(result.solved for result in ended),
+            evaluations=sum(part.evaluations for part in parts) + used,
+            budget=sum(part.budget for part in parts) + used + settings.evaluations * (len(others) - len(ended)),
+            best_fitness=max([p.best_fitness for p in parts] + [r.best_fitness for r in ended], default=float("-inf")),
             phase="evolving" if "evolving" in phases else phases[0] if phases else "compiling",
         )
         for observer in self.session.observers:
             observer.on_progress(progress)
 
     @property
-    def over(self) -> bool:
-        """Whether all groups have come to an end."""
-        return len(self.ends) == len(self.groups)
+    def ended(self) -> bool:
+        """Whether all groups have ended."""
+        return len(self.group_results) == len(self.groups)
 
     @property
     def interrupted(self) -> bool:
-        """Whether some of it is left to do."""
-        return len(self.ends) < len(self.groups) or any(end.interrupted for end in self.ends)
+        """Whether some runs are unfinished."""
+        return not self.ended or any(result.interrupted for result in self.group_results)
 
 
 def evolve_groups(
     pool: Pool,
-    works: Sequence[GroupedExperiment],
+    experiments: Sequence[GroupedExperiment],
     *,
     stop: Callable[[], bool],
     notify: Callable[[str], None],
-    ended: Callable[[GroupedExperiment], None],
-) -> None:
-    """Evolve all groups of all experiments, on as many workers as there are.
+) -> Iterator[GroupedExperiment]:
+    """Evolve all groups of all experiments on the workers of a pool; yield each experiment when it has ended.
 
     Args:
         pool: the workers.
-        works: the experiments, divided.
-        stop: True ends early, with everything kept.
-        notify: told what the user should know.
-        ended: told of each experiment that has come to its end.
+        experiments: the experiments, divided into groups.
+        stop: returns True to end early, with everything saved.
+        notify: receives messages for the user.
     """
-    waiting = deque(group for work in works for group in work.groups)
+    waiting = deque(group for experiment in experiments for group in experiment.groups)
     busy: dict[int, RunGroup] = {}
     stopping, problem = False, ""
-    for work in works:
-        if work.over:
-            ended(work)
+    yield from (experiment for experiment in experiments if experiment.ended)
     while busy or (waiting and not stopping):
         idle = [worker for worker in range(pool.size) if worker not in busy and pool.is_ready(worker)]
         while waiting and idle and not stopping:
             worker = idle.pop(0)
             busy[worker] = waiting.popleft()
-            pool.submit(worker, busy[worker].task())
+            pool.submit(worker, busy[worker].make_task())
         stopping = stopping or stop()
         for worker in busy if stopping else ():
-            pool.stop(worker)  # each time: a cluster may hear it before it hears of the task
-        for message in pool.wait(LOOK_SECONDS):
+            pool.stop(worker)  # each time: on a cluster it may overtake the task
+        for message in pool.wait(WAIT_SECONDS):
             if message.worker not in busy:
-                continue  # an idle worker that died; there is another by now
+                continue  # an idle worker died and was replaced
             group = busy[message.worker]
             if message.kind == "event":
                 for event in message.content:
@@ -267,17 +261,18 @@ def evolve_groups(
                 continue
             del busy[message.worker]
             if message.kind == "done":
-                group.work.ends.append(message.content)
-                if group.work.over:
-                    ended(group.work)
+                group.experiment.group_results.append(message.content)
+                if group.experiment.ended:
+                    yield group.experiment
             elif message.kind == "died" and not stopping:
                 group.deaths += 1
-                where = f"runs {group.runs.start} to {group.runs.stop - 1} of {group.work.recipe.settings.mutation}"
-                if group.deaths >= PATIENCE:
-                    problem = f"{where}: a worker died {PATIENCE} times without getting any further: {message.content}"
+                mutation = group.experiment.recipe.settings.mutation
+                runs = f"runs {group.runs.start} to {group.runs.stop - 1} of {mutation}"
+                if group.deaths >= MAX_DEATHS:
+                    problem = f"{runs}: a worker died {MAX_DEATHS} times without progress: {message.content}"
                 else:
-                    notify(f"warning: a worker died ({message.content}); {where} go on from the last checkpoint")
-                    group.again()
+                    notify(f"warning: a worker died ({message.content}); {runs} resume from the last checkpoint")
+                    group.rewind()
                     waiting.appendleft(group)
             elif message.kind == "failed":
                 problem = problem or _describe_failure(message.content)
@@ -287,24 +282,5 @@ def evolve_groups(
 
 
 def _describe_failure(failure: Failure) -> str:
-    return (
-        failure.message
-        if failure.is_user_error
-        else f"a worker failed: {failure.message} (--backend local shows where)"
-    )
-
-
-def split_runs(runs: list[int], count: int) -> list[range]:
-    """Divide runs into at most `count` groups of about the same size; those of a group follow one another.
-
-    >>> split_runs([0, 1, 2, 3, 7], 2)
-    [range(0, 3), range(3, 4), range(7, 8)]
-    """
-    size = -(-len(runs) // max(1, count))
-    found: list[range] = []
-    for run in runs:
-        if found and found[-1].stop == run and len(found[-1]) < size:
-            found[-1] = range(found[-1].start, run + 1)
-        else:
-            found.append(range(run, run + 1))
-    return found
+    hint = "use --backend local to see the traceback"
+    return failure.message if failure.is_user_error else f"a worker failed: {failure.message} ({hint})"

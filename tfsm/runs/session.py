@@ -1,4 +1,4 @@
-"""One experiment under way: where it is kept, who is told of it, and how it ends."""
+"""A running experiment: its directory with lock and checkpoints, its observers, and its end."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from tfsm.settings import ResolvedSettings, Settings
 
 
 class Session:
-    """Opens a run directory, new or to go on with, and keeps it to itself until it is left.
+    """Opens a new or existing run directory, locks it, and notifies the observers, until the context is left.
 
     Args:
-        plugins: where the parts come from.
+        plugins: the registered parts.
         resolved: the settings.
         network: the network.
         domain: the domain.
         plan: how it is compiled.
-        others: who else is told.
-        out: where to write; a new directory below `runs` if None.
+        observers: the user's observers.
+        out: the run directory; a new one below `runs` if None.
         keep: whether to write anything at all.
-        resume: whether `out` is an experiment to go on with.
+        resume: whether to continue the experiment in `out`.
         command: the command line, for the record.
-        notify: told what the user should know.
-        place: where the work is done, for the record.
-        initial_population: how many first individuals a run has.
+        notify: receives messages for the user.
+        place: the backend, for the record.
+        initial_population: size of the initial population.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Session:
         network: Network,
         domain: Domain,
         plan: Plan,
-        others: Sequence[Observer],
+        observers: Sequence[Observer],
         *,
         out: Path | None,
         keep: bool,
@@ -65,18 +65,18 @@ class Session:
         initial_population: int,
     ) -> None:
         self.settings, self.network = resolved.settings, network
-        self.about = _about(self.settings.as_dict())
-        """What a checkpoint says of the experiment that it belongs to."""
-        self._held = ExitStack()
+        self.about = _identify(self.settings.as_dict())
+        """Identifies the experiment in its checkpoints."""
+        self._lock = ExitStack()
         self._record: RunDirectory | None = None
         self.directory: Path | None = None
         self.checkpoints: CheckpointFiles | None = None
-        """Who keeps where the runs stand; None where nothing is kept."""
+        """None where nothing is written."""
         if keep:
             name = f"{self.settings.domain}-{self.settings.mutation}"
             self.directory = out if resume and out is not None else claim(out, name)
-            with ExitStack() as held:
-                held.enter_context(DirectoryLock(self.directory))
+            with ExitStack() as lock:
+                lock.enter_context(DirectoryLock(self.directory))
                 if not resume and (self.directory / RECORD).is_file():  # another process was faster
                     raise directory_taken_error(self.directory)
                 if (self.directory / RECORD).is_file():
@@ -92,9 +92,9 @@ class Session:
                     initial_population=initial_population,
                     notify=notify,
                 )
-                self._held = held.pop_all()
+                self._lock = lock.pop_all()
         known = self._record.known if self._record is not None else frozenset()
-        self._others = [DeduplicatingObserver(other, known) for other in others]
+        self._observers = [DeduplicatingObserver(observer, known) for observer in observers]
         if self.directory is not None and self._record is not None:
             every = parse_interval(self.settings.checkpoint_every)
             self.checkpoints = CheckpointFiles(
@@ -103,26 +103,26 @@ class Session:
                 every,
                 notify,
                 sync=self._record.sync,
-                is_whole=self._record.is_whole,
+                is_complete=self._record.is_complete,
                 size=plan.runs * plan.bytes_each,
-                observers=self._others,
+                observers=self._observers,
             )
 
     @property
     def observers(self) -> list[Observer]:
-        """Everybody who is told what happens."""
-        return [*self._others] if self._record is None else [self._record, *self._others]
+        """All observers: the run directory, then those of the user."""
+        return [*self._observers] if self._record is None else [self._record, *self._observers]
 
-    def saved(self) -> list[Checkpoint]:
-        """Return where the runs stand that were begun before."""
+    def load_checkpoints(self) -> list[Checkpoint]:
+        """Return the checkpoints of runs to resume."""
         return [] if self.checkpoints is None else self.checkpoints.find(range(self.settings.runs))
 
-    def forget(self, after: Mapping[int, int]) -> None:
-        """Take back what was told of runs after so many evaluations each: it will happen otherwise."""
+    def rewind(self, evaluations: Mapping[int, int]) -> None:
+        """Drop what was reported beyond a run's given number of evaluations, because it will come out differently."""
         if self._record is not None:
-            self._record.forget(after)
-        for other in self._others:
-            other.rewind(after)
+            self._record.rewind(evaluations)
+        for observer in self._observers:
+            observer.rewind(evaluations)
 
     def __enter__(self) -> Self:
         experiment = ExperimentInfo(self.settings.as_dict(), self.directory, find_sections(self.network.model))
@@ -133,30 +133,30 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._held.close()
+        self._lock.close()
 
     def end(self, status: Status, error: str | None = None) -> None:
-        """Write down how it ended, and tell."""
+        """Record how the experiment ended, and notify the observers."""
         try:
             if self._record is not None:
-                # What cannot be written must not hide what went wrong before.
+                # A write error must not hide the error that ended the experiment.
                 with suppress(*(TfsmError,) if error is not None else ()):
                     self._record.close(status, error)
         finally:
-            for observer in self._others:
+            for observer in self._observers:
                 observer.on_experiment_end(status)
 
 
-def _about(settings: Mapping[str, Any]) -> dict[str, Any]:
-    own = collect_versions()
+def _identify(settings: Mapping[str, Any]) -> dict[str, Any]:
+    versions = collect_versions()
     return {
         "experiment": fingerprint(settings),
-        "versions": {name: own[name] for name in ("tfsm", "tensorflow", "keras", "numpy")},
+        "versions": {name: versions[name] for name in ("tfsm", "tensorflow", "keras", "numpy")},
     }
 
 
 def describe_objects(plugins: Plugins, settings: Settings) -> dict[str, str]:
-    """Return what no setting tells all of: parts that came ready made, and which model it was."""
+    """Describe what the settings do not define completely: ready-made parts, and the model."""
     chosen = {
         "domain": plugins.domains[settings.domain],
         "mutation": plugins.mutations[settings.mutation],

@@ -1,4 +1,4 @@
-"""Several experiments in one directory, which can be interrupted at any point and started again."""
+"""Studies: several experiments in one directory, which can be interrupted and resumed at any point."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from tfsm.plugins import Plugins
 from tfsm.runs.build import EngineCache
 from tfsm.runs.directory import claim
 from tfsm.runs.observers import CombinedProgress
-from tfsm.runs.records import RECORD, STUDY, DirectoryLock, read_record, read_study, timestamp, write_json
+from tfsm.runs.records import RECORD, STUDY, DirectoryLock, read_record, read_study, timestamp
 from tfsm.runs.result import Result
 from tfsm.runs.resume import describe_changes
 from tfsm.runs.runner import ExperimentSpec, run_experiment, run_on_workers
 from tfsm.settings import ResolvedSettings
+from tfsm.utils.json_files import write_json
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Member:
 
     @property
     def folder(self) -> str:
-        """What its directory is called within the study's."""
+        """The name of its directory within the study's."""
         return re.sub(r"[^\w.+-]+", "-", self.name)
 
 
@@ -43,12 +44,12 @@ class StudyResult:
 
     directory: Path
     seconds: dict[str, float]
-    """Wall time of each member that was run now; what was there before is not in it."""
+    """Wall time of each member that was run now, without those finished earlier."""
     interrupted: bool
 
 
 WatchMember = Callable[[int | None, Member], AbstractContextManager[Observer]]
-"""From the number of a member to somebody who is told how it goes; None: how all go, side by side."""
+"""From the number of a member to an observer of its progress; None: of all members, side by side."""
 
 
 def run_study(
@@ -64,49 +65,49 @@ def run_study(
     notify: Callable[[str], None] = lambda message: None,
     backend: Backend | None = None,
 ) -> StudyResult:
-    """Run all members that have not been run yet.
+    """Run all members that are not finished.
 
-    A member that was interrupted goes on from its checkpoints: every run of it comes out as it would have.
+    An interrupted member resumes from its checkpoints, with the same results as without the interruption.
 
     Args:
-        plugins: where the parts come from.
-        members: what to run; all of one domain.
-        kind: what the study is: `compare`, `sweep` or `reproduce`.
+        plugins: the registered parts.
+        members: the experiments, all of one domain.
+        kind: `compare`, `sweep` or `reproduce`.
         out: the study's directory, new or to be continued; a new one below `runs` if None.
-        watch: who is told how a member goes.
+        watch: returns an observer of a member's progress.
         command: the command line, for the record.
-        extra: what else to write into the record.
-        stop: True ends early, with everything kept.
-        notify: told what the user should know.
-        backend: where the work is done; by this process itself, one member after another, if None.
+        extra: more values for the record.
+        stop: returns True to end early, with everything saved.
+        notify: receives messages for the user.
+        backend: where the experiments run; in this process, one after another, if None.
     """
     domain = members[0].resolved.settings.domain
-    directory, before = _open(out, kind, domain)
+    directory, previous = _open(out, kind, domain)
     with DirectoryLock(directory):
         finished = {member.name: _is_finished(directory / member.folder, member) for member in members}
-        known = [entry for entry in before.get("members", []) if entry["name"] not in finished]
+        others = [entry for entry in previous.get("members", []) if entry["name"] not in finished]
         record = {
             "kind": kind,
             "domain": domain,
             "status": "running",
-            "started": before.get("started", timestamp()),
+            "started": previous.get("started", timestamp()),
             "ended": None,
-            "commands": [*before.get("commands", []), list(command)],
-            "members": known + [{"name": member.name, "directory": member.folder} for member in members],
+            "commands": [*previous.get("commands", []), list(command)],
+            "members": others + [{"name": member.name, "directory": member.folder} for member in members],
             **(extra or {}),
         }
         write_json(directory / STUDY, record)
         done = sum(finished.values())
         if done:
-            notify(f"{directory}: {done} of {len(members)} are finished already, and not run again")
+            notify(f"{directory}: {done} of {len(members)} already finished, not run again")
         left = [(number, member) for number, member in enumerate(members) if not finished[member.name]]
-        do = _one_by_one if backend is None or backend.is_local else partial(_side_by_side, backend=backend)
+        run = _run_one_by_one if backend is None or backend.is_local else partial(_run_side_by_side, backend=backend)
         results: dict[str, Result] = {}
         status = "failed"
         try:
-            do(plugins, directory, left, results, watch=watch, command=command, stop=stop, notify=notify)
-            over = len(results) == len(left) and not any(result.interrupted for result in results.values())
-            status = "finished" if over else "interrupted"
+            run(plugins, directory, left, results, watch=watch, command=command, stop=stop, notify=notify)
+            complete = len(results) == len(left) and not any(result.interrupted for result in results.values())
+            status = "finished" if complete else "interrupted"
         except KeyboardInterrupt:
             status = "interrupted"
             raise
@@ -116,14 +117,14 @@ def run_study(
         return StudyResult(directory, seconds, status == "interrupted")
 
 
-def _one_by_one(
+def _run_one_by_one(
     plugins: Plugins,
     directory: Path,
     members: Sequence[tuple[int, Member]],
     results: dict[str, Result],
     *,
     watch: WatchMember,
-    **others: Any,
+    **options: Any,
 ) -> None:
     engines = EngineCache()
     for number, member in members:
@@ -136,13 +137,13 @@ def _one_by_one(
                 resume=path.is_dir(),
                 observers=[observer],
                 engines=engines,
-                **others,
+                **options,
             )
         if results[member.name].interrupted:
             return
 
 
-def _side_by_side(
+def _run_side_by_side(
     plugins: Plugins,
     directory: Path,
     members: Sequence[tuple[int, Member]],
@@ -150,40 +151,38 @@ def _side_by_side(
     *,
     watch: WatchMember,
     backend: Backend,
-    **others: Any,
+    **options: Any,
 ) -> None:
     if not members:
         return
     with watch(None, members[0][1]) as observer:
         combined = CombinedProgress(observer, [member.resolved.settings for _, member in members])
-        wanted = [
+        specs = [
             ExperimentSpec(
                 member.resolved,
                 directory / member.folder,
                 resume=(directory / member.folder).is_dir(),
-                observers=[combined.observer(place)],
+                observers=[combined.observer(index)],
             )
-            for place, (_, member) in enumerate(members)
+            for index, (_, member) in enumerate(members)
         ]
-        found = run_on_workers(plugins, wanted, backend, **others)
-    results |= {member.name: result for (_, member), result in zip(members, found, strict=True)}
+        member_results = run_on_workers(plugins, specs, backend, **options)
+    results |= {member.name: result for (_, member), result in zip(members, member_results, strict=True)}
 
 
 def _open(out: Path | None, kind: str, domain: str) -> tuple[Path, dict[str, Any]]:
-    """Return the directory of a new study, or of one to go on with, and what it says of itself."""
+    """Return the directory of a new or existing study, and its record."""
     if out is None or not (out / STUDY).is_file():
         return claim(out, f"{kind}-{domain}"), {}
     record = read_study(out)
     for key, value in (("kind", kind), ("domain", domain)):
         if record.get(key) != value:
-            raise TfsmError(
-                f"{out}: a {record.get('kind')} of {record.get('domain')} is in there: choose another --out"
-            )
+            raise TfsmError(f"{out}: contains a {record.get('kind')} of {record.get('domain')}: choose another --out")
     return out, record
 
 
 def _is_finished(directory: Path, member: Member) -> bool:
-    """Say whether a member's runs are all there; runs with other settings are an error."""
+    """Say whether a member is finished; raise a `TfsmError` if it was run with other settings."""
     if not (directory / RECORD).is_file():
         return False
     record = read_record(directory)

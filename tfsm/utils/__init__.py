@@ -1,3 +1,3 @@
-"""What domains in plain Python have in common: asking networks in lock step, remembering, and showing."""
+"""Helpers that know nothing of evolution: atomic files, JSON, optional libraries and TensorFlow's start-up."""
 
 from __future__ import annotations

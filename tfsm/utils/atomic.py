@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, also after a power cut."""
+"""Atomic writes: a file is there completely or not at all, also after a power cut; and backups of files."""
 
 from __future__ import annotations
 
@@ -12,48 +12,54 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-_DRAFT: Final = ".part"
-_CANNOT_BE_ASKED: Final = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
+_TEMPORARY: Final = ".part"
+_UNSUPPORTED: Final = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 
 
 @contextmanager
 def atomic_write(file: Path) -> Iterator[Path]:
-    """Give a draft to write to, which becomes the file if nothing fails, and is removed if something does.
+    """Yield a temporary file to write to, which replaces the file on success and is removed on failure.
 
-    The draft has the file's ending, because some libraries go by that. What was there before stays until the new file
-    is on the disk.
+    The temporary file has the same suffix, because some libraries go by that. The old file stays until the new one is
+    on the disk.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "notes.txt"
-    >>> with atomic_write(file) as draft:
-    ...     _ = draft.write_text("kept")
+    >>> with atomic_write(file) as temporary:
+    ...     _ = temporary.write_text("done")
     >>> file.read_text()
-    'kept'
+    'done'
     """
-    draft = file.with_name(f".{file.name}{_DRAFT}{file.suffix}")
+    temporary = file.with_name(f".{file.name}{_TEMPORARY}{file.suffix}")
     try:
-        yield draft
-        flush_to_disk(draft)
-        os.replace(draft, file)
+        yield temporary
+        flush_to_disk(temporary)
+        os.replace(temporary, file)
         flush_to_disk(file.parent)
     except BaseException:
         with suppress(OSError):
-            draft.unlink()
+            temporary.unlink()
         raise
 
 
+def write_text(file: Path, text: str) -> None:
+    """Write a text file, atomically."""
+    with atomic_write(file) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 def is_temporary(path: Path) -> bool:
-    """Say whether a file was never finished, because whoever wrote it was killed."""
-    return path.name.startswith(".") and _DRAFT in path.suffixes
+    """Say whether a path is a temporary file, left by a process that was killed."""
+    return path.name.startswith(".") and _TEMPORARY in path.suffixes
 
 
-def back_up(file: Path, why: str, *, copy: bool = False) -> Path:
-    """Give a file another name, so that its place is free and nothing is lost; returns that name.
+def back_up(file: Path, label: str, *, copy: bool = False) -> Path:
+    """Rename a file to a backup name, so that its name is free and nothing is lost; return the new name.
 
     Args:
         file: the file.
-        why: a word of the new name.
-        copy: whether the file itself stays as well.
+        label: part of the new name.
+        copy: copy the file instead.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "notes.txt"
@@ -63,29 +69,29 @@ def back_up(file: Path, why: str, *, copy: bool = False) -> Path:
     notes.txt.damaged-1 False
     notes.txt.damaged-2 False
     """
-    names = (file.with_name(f"{file.name}.{why}-{number}") for number in itertools.count(1))
-    free = next(name for name in names if not name.exists())
+    names = (file.with_name(f"{file.name}.{label}-{number}") for number in itertools.count(1))
+    backup = next(name for name in names if not name.exists())
     if not copy:
-        return file.rename(free)
-    with atomic_write(free) as draft:
-        shutil.copyfile(file, draft)
-    return free
+        return file.rename(backup)
+    with atomic_write(backup) as temporary:
+        shutil.copyfile(file, temporary)
+    return backup
 
 
 def is_backup(path: Path) -> bool:
-    """Say whether a file was put aside."""
+    """Say whether a path has a name that `back_up` gives."""
     return re.fullmatch(r"\.[a-z]+-\d+", path.suffix) is not None
 
 
 def flush_to_disk(path: Path) -> None:
-    """Let neither a file nor the names in a folder wait in a buffer."""
-    # Some systems cannot open folders, and some file systems cannot be asked: then this is all that can be done.
+    """Flush a file, or the names in a folder, to the disk."""
+    # Some systems cannot open folders, and some file systems cannot flush: then nothing more can be done.
     with suppress(PermissionError):
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         except OSError as error:
-            if path.is_file() and error.errno not in _CANNOT_BE_ASKED:
+            if path.is_file() and error.errno not in _UNSUPPORTED:
                 raise
         finally:
             os.close(descriptor)

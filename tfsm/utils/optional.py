@@ -1,4 +1,4 @@
-"""Libraries that come with an extra: imported when they are needed, or named where they are missing."""
+"""Optional libraries: imported on first use, with a hint what to install if they are missing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tfsm.errors import TfsmError
 
 
 def optional(module: str, *, extra: str, purpose: str) -> Any:
-    """Import a module, or say what to install.
+    """Import a module, or raise a `TfsmError` that says what to install.
 
     Args:
-        module: what to import.
-        extra: which extra of tfsm brings it.
-        purpose: what needs it, to begin the message with.
+        module: the module.
+        extra: the extra of tfsm that installs it.
+        purpose: what needs it; the beginning of the message.
     """
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # stdout is not pygame's to greet on
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # pygame would greet on stdout
     try:
         return importlib.import_module(module)
     except ImportError:

@@ -1,4 +1,4 @@
-"""Env vars, quiet import, XLA cache."""
+"""Start TensorFlow: environment variables, a quiet import, and the cache of compiled code."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from tfsm.errors import TfsmError
 
 
 def set_tensorflow_environment(environ: MutableMapping[str, str]) -> None:
-    """Set the backend, quiet and speed, each unless the user has set it to something of his own."""
+    """Set Keras' backend and TensorFlow's log level and options, unless the user has set them."""
     backend = environ.setdefault("KERAS_BACKEND", "tensorflow")
     if backend != "tensorflow":
         raise TfsmError(f"KERAS_BACKEND is {backend!r}: tfsm runs on Keras' TensorFlow backend only; unset it")
     environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # Convolutions are twice as fast by it, and TensorFlow switches it on by itself on some processors only.
+    # Makes convolutions twice as fast. TensorFlow enables it by default on some processors only.
     environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 
 @contextmanager
 def silence_stderr() -> Iterator[None]:
-    """Silence what libraries write straight to the file descriptor of the standard error."""
-    with open(os.devnull, "w") as nowhere:
-        kept = os.dup(2)
-        os.dup2(nowhere.fileno(), 2)
+    """Discard what libraries write directly to the file descriptor of stderr."""
+    with open(os.devnull, "w") as nothing:
+        stderr = os.dup(2)
+        os.dup2(nothing.fileno(), 2)
         try:
             yield
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 SWITCH: Final = "TFSM_COMPILE_CACHE"
 FLAG: Final = "--tf_xla_persistent_cache_directory"
-LARGEST: Final = 256 * 2**20
-"""Bytes; when the cache has grown beyond, what was not used for longest goes."""
+MAX_BYTES: Final = 256 * 2**20
+"""Size of the cache; beyond it, the files that were not used for the longest time are removed."""
 
 
 def use_compile_cache(environ: MutableMapping[str, str]) -> Path | None:
-    """Tell TensorFlow, which must not be imported yet, to keep compiled code; return where.
+    """Let TensorFlow, which must not be imported yet, cache compiled code; return the folder, or None without a cache.
 
-    `TFSM_COMPILE_CACHE` names another folder, or switches it off (`off`). A folder that cannot be written is no error:
-    then nothing is kept.
+    `TFSM_COMPILE_CACHE` names another folder, or disables the cache (`off`). There is no cache if the folder cannot be
+    written.
     """
-    wanted = environ.get(SWITCH, "")
-    if wanted.lower() in ("off", "0", "no", "false") or FLAG in environ.get("TF_XLA_FLAGS", ""):
+    chosen = environ.get(SWITCH, "")
+    if chosen.lower() in ("off", "0", "no", "false") or FLAG in environ.get("TF_XLA_FLAGS", ""):
         return None
-    base = Path(wanted) if wanted else Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfsm" / "xla"
+    base = Path(chosen) if chosen else Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tfsm" / "xla"
     folder = base / _signature()
     # TensorFlow splits its flags at spaces.
     if " " in str(folder):
@@ -70,7 +70,7 @@ def use_compile_cache(environ: MutableMapping[str, str]) -> Path | None:
 
 
 def _signature() -> str:
-    """Name what compiled code depends on: TensorFlow's version and what the processor can do."""
+    """Return a name for what compiled code depends on: TensorFlow's version and the processor's features."""
     processor = platform.machine() + platform.processor()
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -83,19 +83,19 @@ def _prune(folder: Path) -> None:
     files = sorted((file.stat().st_atime, file.stat().st_size, file) for file in folder.iterdir() if file.is_file())
     total = sum(size for _, size, _ in files)
     for _, size, file in files:
-        if total <= LARGEST:
+        if total <= MAX_BYTES:
             return
         file.unlink(missing_ok=True)
         total -= size
 
 
 def import_tensorflow() -> None:
-    """Import TensorFlow with its start-up notices off, unless the user has asked for a level of his own."""
+    """Import TensorFlow without its start-up notices."""
     set_tensorflow_environment(os.environ)
     if "tensorflow" not in sys.modules:
         use_compile_cache(os.environ)
-    # The notices come before the level is looked at.
+    # The notices are printed before TensorFlow reads the log level.
     with silence_stderr():
         import tensorflow as tf
 
-        tf.config.list_physical_devices()  # looks for accelerators, and complains where there is none
+        tf.config.list_physical_devices()  # looks for accelerators, and complains if there are none
