@@ -35,3 +35,13 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if close:
         return f", did you mean {close[0]!r}?"
     return f"; known: {', '.join(names)}" if names else "; none is registered"
+
+
+def format_error(error: BaseException) -> str:
+    r"""Return an error's type and the first line of its message.
+
+    >>> format_error(ValueError("odd\nand more"))
+    'ValueError: odd'
+    """
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0].strip() if lines else ''}"

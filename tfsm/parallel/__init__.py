@@ -1,3 +1,3 @@
-"""Places where work can be done: pools of workers that know nothing of what they work on."""
+"""Pools of workers, processes or Ray actors, that run any picklable task."""
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""Experiments: what is run, how often, with which settings, and what came of it."""
+"""Experiments: running and resuming them, and their directories on disk."""
 
 from __future__ import annotations

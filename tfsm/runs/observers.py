@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from tfsm.errors import TfsmError
+from tfsm.errors import TfsmError, format_error
 from tfsm.evolution.observers import (
     OBSERVER_METHODS,
     CheckpointInfo,
@@ -99,7 +99,7 @@ class SafeObserver(ForwardingObserver):
         # SystemExit too: an observer that calls sys.exit() must not end the run.
         except (Exception, SystemExit) as error:
             self._observer = None
-            reason = " ".join(str(error).split()) if isinstance(error, TfsmError) else summarize_error(error)
+            reason = " ".join(str(error).split()) if isinstance(error, TfsmError) else format_error(error)
             self._warn(f"observer {self._name!r} failed and is disabled: {reason}")
 
 
@@ -178,9 +178,3 @@ class _ProgressPart(Observer):
     def on_progress(self, progress: Progress) -> None:
         """Pass it to the total."""
         self._total.update(self._index, progress)
-
-
-def summarize_error(error: BaseException) -> str:
-    """Return an error's type and the first line of its message."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0].strip() if lines else ''}"

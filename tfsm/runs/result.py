@@ -10,10 +10,9 @@ from typing import Any, Final
 import keras
 import tensorflow as tf
 
-from tfsm.errors import TfsmError
+from tfsm.errors import TfsmError, format_error
 from tfsm.evolution.observers import RunResult
 from tfsm.models.network import Network
-from tfsm.runs.observers import summarize_error
 from tfsm.settings import Settings
 
 
@@ -75,7 +74,7 @@ def describe_error(error: BaseException) -> str:
     """Return an error's type and message; for an error that TensorFlow passed on, those of the original."""
     # Of an error in a domain that is plain Python, TensorFlow keeps the text, somewhere below its own.
     original = re.search(r"^(\w+: .*)$(?=(?:\n.*)*?\nTraceback)", str(error), re.MULTILINE)
-    return original[1] if original and isinstance(error, tf.errors.OpError) else summarize_error(error)
+    return original[1] if original and isinstance(error, tf.errors.OpError) else format_error(error)
 
 
 def to_user_error(error: BaseException) -> BaseException:

@@ -60,7 +60,7 @@ def run_experiment(
         notify: receives messages for the user, before the start and when an observer fails.
         engines: a cache of compiled engines.
         backend: where the experiment runs; in this process if None.
-        order: an event log to replay: children are told in the same order again.
+        order: an event log to replay: results are processed in the same order again.
     """
     if backend is not None and not backend.is_local:
         spec = ExperimentSpec(resolved, out, keep, resume, model, observers)
@@ -156,7 +156,7 @@ def run_on_workers(
         command: the command line, for the record.
         stop: returns True to end early, with everything saved.
         notify: receives messages for the user.
-        order: an event log to replay: children are told in the same order again.
+        order: an event log to replay: results are processed in the same order again.
     """
     replay = read_events(order) if order is not None else []
     for spec in specs:

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import keras
 import tensorflow as tf
 
+from tfsm.errors import format_error
 from tfsm.evolution.observers import Interval
 from tfsm.interfaces import Choice, Evaluation, Nest, Observer, Tensor
 from tfsm.kernels.random import uniform
 from tfsm.models.network import Network
 from tfsm.plugins import Plugins
 from tfsm.plugins.registry import KINDS, Parts
-from tfsm.runs.observers import summarize_error
 from tfsm.runs.result import Result
 from tfsm.runs.runner import run_experiment
 from tfsm.settings import resolve
@@ -167,7 +167,7 @@ def _evolve(
         # Any exception: the part is third-party code.
         except Exception as error:
             raise CheckFailure(
-                f"a run fails: {summarize_error(error)}", "fix what the other checks report first"
+                f"a run fails: {format_error(error)}", "fix what the other checks report first"
             ) from error
     return result, recorder
 
