@@ -120,7 +120,7 @@ def test_an_earlier_run_is_never_overwritten(finished: tuple[Path, dict[str, Any
         (["run", "parity", "--mutation", "control", "--observer", "tensorbord"], "did you mean 'tensorboard'?"),
         (
             ["run", "parity", "--mutation", "control", "--set", "tensorboard.histograms=no"],
-            "give --observer tensorboard",
+            "add --observer tensorboard",
         ),
         (["run", "parity", "--mutation", "control", "--intensity", "-1"], "intensity"),
         (["run", "parity", "--mutation", "control", "--intensity", "nan"], "intensity"),
