@@ -69,7 +69,7 @@ def test_split_seeds_agree_with_the_twin() -> None:
 def test_folds_and_splits_of_a_seed_are_all_distinct() -> None:
     root = noise.root_seed(3)
     numbers = tf.range(-200, 200)
-    folded = [noise.fold(root, numbers), noise.fold(root, numbers, 1), noise.fold(root, 1, numbers[202:])]
+    folded = [noise.fold_in(root, numbers), noise.fold_in(root, numbers, 1), noise.fold_in(root, 1, numbers[202:])]
     everything = tf.concat([*folded, tf.stack(noise.split(root, 50)), root[None]], axis=0).numpy()
     assert len({tuple(seed) for seed in everything}) == len(everything)
 
@@ -77,8 +77,8 @@ def test_folds_and_splits_of_a_seed_are_all_distinct() -> None:
 def test_a_fold_broadcasts_over_seeds_and_data() -> None:
     seeds = tf.stack([noise.root_seed(i) for i in range(4)])
     data = tf.constant([5, 6, 7, 8])
-    one_by_one = [noise.fold(seeds[i], data[i], 9) for i in range(4)]
-    np.testing.assert_array_equal(noise.fold(seeds, data, 9), tf.stack(one_by_one))
+    one_by_one = [noise.fold_in(seeds[i], data[i], 9) for i in range(4)]
+    np.testing.assert_array_equal(noise.fold_in(seeds, data, 9), tf.stack(one_by_one))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**40])
