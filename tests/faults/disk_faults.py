@@ -356,7 +356,7 @@ def locks(lab: Lab, bench: Bench) -> Iterator[Trial]:
         bench.run(out)
         problems.append("the second was let in")
     except TfsmError as error:
-        if "another process is at work" not in str(error) or "\n" in str(error):
+        if "in use by another process" not in str(error) or "\n" in str(error):
             problems.append(f"the second was told: {error}")
     ended = first.end()
     if ended.code:

@@ -94,7 +94,7 @@ def test_observers_hear_what_the_directory_keeps(tmp_path: Path) -> None:
 
 def test_a_directory_in_use_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(tfsm.TfsmError, match="never overwritten"):
+    with pytest.raises(tfsm.TfsmError, match="never overwrites a run"):
         tfsm.evolve("simple-easy", mutation="control", out=tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
 
