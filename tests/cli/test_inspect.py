@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.cli.test_run import tfsm
+from tests.helpers.commands import tfsm
 from tests.helpers.outcomes import write_run
 from tfsm.cli.inspect import app
 from tfsm.errors import TfsmError

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.fake_distribution import Ended, FakeSite, registering
+from tests.helpers.commands import Done
+from tests.helpers.fake_distribution import FakeSite, registering
 from tfsm.errors import TfsmError
 from tfsm.plugins import load_plugins
 from tfsm.testing.suite import find_targets, parts_under_test
@@ -320,18 +321,18 @@ class Deaf:
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ended]:
+def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
     site = FakeSite(tmp_path_factory.mktemp("site"))
     site.module("ears_parts", EARS)
     hooks = registering("ears", "deaf-ears", kind="observer", target="ears_parts:Deaf")
     site.install("ears-dist", {"ears": hooks})
-    return dict(zip(LINES, site.commands(*LINES.values()), strict=True))
+    return {name: site.tfsm(*words) for name, words in LINES.items()}
 
 
-def test_a_failed_check_is_exit_code_1_with_what_to_do(ended: dict[str, Ended]) -> None:
+def test_a_failed_check_is_exit_code_1_with_what_to_do(ended: dict[str, Done]) -> None:
     found = ended["wrong"]
-    assert found.code == 1
-    lines = [" ".join(line.split()) for line in found.out.splitlines()]
+    assert found.returncode == 1
+    lines = [" ".join(line.split()) for line in found.stdout.splitlines()]
     assert lines[0] == "plugin:ears"
     assert "ok loads and registers parts" in lines
     assert any(line.startswith("failed declares the interface version") for line in lines)
@@ -339,14 +340,14 @@ def test_a_failed_check_is_exit_code_1_with_what_to_do(ended: dict[str, Ended]) 
         line.startswith("failed can be built Deaf is not an observer -> subclass tfsm.Observer") for line in lines
     )
     assert lines[-1].startswith("3 of ")
-    assert found.err == ""
+    assert found.stderr == ""
 
 
-def test_json_has_one_object_a_check(ended: dict[str, Ended]) -> None:
-    found = json.loads(ended["right"].out)
+def test_json_has_one_object_a_check(ended: dict[str, Done]) -> None:
+    found = json.loads(ended["right"].stdout)
     assert {each["subject"] for each in found} == {"observer:deaf-ears"}
     assert [each["state"] for each in found] == ["failed", *["skipped"] * (len(found) - 1)]
-    checked = {each["subject"] for each in json.loads(ended["a package"].out)}
+    checked = {each["subject"] for each in json.loads(ended["a package"].stdout)}
     assert checked == {"plugin:ears", "observer:ears", "observer:deaf-ears"}
 
 
@@ -359,8 +360,8 @@ def test_json_has_one_object_a_check(ended: dict[str, Ended]) -> None:
         ("a wrong option", "error: --set sise=3: no such option, did you mean 'size'?\n"),
     ],
 )
-def test_what_cannot_be_checked_is_a_message(ended: dict[str, Ended], case: str, message: str) -> None:
-    assert (ended[case].code, ended[case].out, ended[case].err) == (2, "", message)
+def test_what_cannot_be_checked_is_a_message(ended: dict[str, Done], case: str, message: str) -> None:
+    assert ended[case] == (2, "", message)
 
 
 def test_options_go_to_the_part_that_has_them() -> None:

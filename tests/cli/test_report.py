@@ -200,10 +200,10 @@ def test_where_matplotlib_is_missing_figures_are_refused_in_one_line_and_tables_
     write_runs(tmp_path / "runs", study().methods)
     site.module("matplotlib", "raise ImportError('not installed')")
     for wanted in (["--html", "page.html"], ["--figures", "figures"]):
-        done = site.tfsm("report", "runs", *wanted)
+        done = site.tfsm_process("report", "runs", *wanted)
         assert done.returncode == 2
         assert done.stderr == "error: a report with figures needs matplotlib: pip install 'tfsm[plot]'\n"
-    done = site.tfsm("report", "runs")
+    done = site.tfsm_process("report", "runs")
     assert done.returncode == 0, done.stderr
     assert "2 of 4" in done.stdout
     assert {file.name for file in tmp_path.iterdir()} - {"__pycache__"} == {"runs", "matplotlib.py"}
@@ -215,7 +215,7 @@ def test_every_process_writes_the_same_bytes(tmp_path: Path) -> None:
     write_runs(tmp_path / "runs", study().methods)
     for number in ("1", "2"):
         words = ["report", "runs", "--figures", number, "--html", f"{number}.html"]
-        done = site.tfsm(*words, PYTHONHASHSEED=number)
+        done = site.tfsm_process(*words, PYTHONHASHSEED=number)
         assert done.returncode == 0, done.stderr
     for file in (tmp_path / "1").iterdir():
         assert file.read_bytes() == (tmp_path / "2" / file.name).read_bytes(), file.name

@@ -1,4 +1,4 @@
-"""`tfsm run` as a user meets it: in a process of its own."""
+"""`tfsm run` as a user meets it; what only a process shows, in a process of its own."""
 
 from __future__ import annotations
 
@@ -20,29 +20,18 @@ from keras import layers as kl
 
 from tests.cli.test_model import run
 from tests.faults.lab import children
+from tests.helpers.commands import tfsm, tfsm_process
 from tests.helpers.fake_distribution import FakeSite
 from tfsm.models.loading import load_model
 
 QUICK = ["run", "parity", "--mutation", "control", "--population", "5", "--evaluations", "40", "--set", "bits=2"]
 
 
-def tfsm(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tfsm", *arguments],
-        cwd=cwd,
-        env={**os.environ, **environ},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], str]:
     """A finished run: where it was started, its JSON summary, and what it said on stderr."""
     cwd = tmp_path_factory.mktemp("finished")
-    done = tfsm(*QUICK, "--runs", "3", "--seed", "7", "--set", "log_every=10", "--json", cwd=cwd)
+    done = tfsm_process(*QUICK, "--runs", "3", "--seed", "7", "--set", "log_every=10", "--json", cwd=cwd)
     assert done.returncode == 0, done.stderr
     return cwd, json.loads(done.stdout), done.stderr
 
@@ -226,11 +215,11 @@ def test_an_observer_of_a_third_party_is_told_by_name_and_set_by_name(tmp_path: 
     site.install("watcher-dist", {"watch": WATCHER})
     (tmp_path / "tfsm.toml").write_text('[run]\nobservers = ["watcher"]\n[observers.watcher]\nfile = "from-the-file"')
     arguments = [*QUICK, "--quiet", "--set", "log_every=10"]
-    done = tfsm(*arguments, cwd=tmp_path, **site.environ())
+    done = tfsm_process(*arguments, cwd=tmp_path, **site.environ())
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "from-the-file").read_text() == "finished\n"
 
-    done = tfsm(
+    done = tfsm_process(
         *arguments,
         "--out",
         "out",

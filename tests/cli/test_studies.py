@@ -1,4 +1,4 @@
-"""`tfsm compare`, `sweep`, `robustness` and `reproduce` as a user meets them: in processes of their own."""
+"""`tfsm compare`, `sweep`, `robustness` and `reproduce` as a user meets them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_run import tfsm
+from tests.helpers.commands import tfsm, tfsm_process
 
 METHODS = "control,sm-g-abs"
 QUICK = ["simple-medium", "--mutation", METHODS, "--runs", "3", "--seed", "5", "--evaluations", "300"]
@@ -20,7 +20,7 @@ QUICK = ["simple-medium", "--mutation", METHODS, "--runs", "3", "--seed", "5", "
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cwd = tmp_path_factory.mktemp("compared")
-    done = tfsm("compare", *QUICK, "--out", "whole", cwd=cwd)
+    done = tfsm_process("compare", *QUICK, "--out", "whole", cwd=cwd)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "1/2 control: " in done.stderr

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,15 +76,7 @@ def test_the_command_line_takes_it(page: Path, command: Command) -> None:
 def test_a_cheap_command_works_and_prints_what_is_shown(page: Path, command: Command, tmp_path: Path) -> None:
     site = FakeSite(tmp_path)
     package.install(tmp_path)
-    result = subprocess.run(
-        [sys.executable, "-m", *command.words],
-        env=site.environ(**command.environment),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    result = site.tfsm(*command.words[1:], **command.environment)
     assert result.returncode == 0, result.stderr
     if DOCS in page.parents:
         printed = {" ".join(line.split()) for line in result.stdout.splitlines()}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from textwrap import dedent
-from typing import NamedTuple
+
+from tests.helpers.commands import Done, importable, tfsm
 
 
 def registering(*names: str, kind: str = "mutation", target: str = "fake_parts:Part", extra: str = "") -> str:
@@ -21,30 +21,6 @@ def registering(*names: str, kind: str = "mutation", target: str = "fake_parts:P
     lines = ["from tfsm import hookimpl", "@hookimpl", f"def tfsm_register_{kind}s(registry):"]
     lines += [f"    registry.add({name!r}, {target!r}, description='the fake {name}')" for name in names]
     return "\n".join([*lines, f"    {extra or 'pass'}", ""])
-
-
-_SEVERAL = """
-import contextlib, io, json, sys
-from tfsm.cli.main import main
-found = []
-for line in json.loads(sys.argv[1]):
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main(line)
-        except SystemExit as exit_:
-            code = exit_.code
-    found.append([int(code or 0), out.getvalue(), err.getvalue()])
-print(json.dumps(found))
-"""
-
-
-class Ended(NamedTuple):
-    """What came of a command."""
-
-    code: int
-    out: str
-    err: str
 
 
 @dataclass(frozen=True)
@@ -82,27 +58,18 @@ class FakeSite:
         points = [f"{name} = {target}" for name, target in project["entry-points"]["tfsm"].items()]
         (info / "entry_points.txt").write_text("\n".join(["[tfsm]", *points, ""]), encoding="utf-8")
 
-    def commands(self, *lines: Sequence[str], timeout: int = 600) -> list[Ended]:
-        """Run several command lines one after another in one process, because importing TensorFlow takes long."""
-        ended = subprocess.run(
-            [sys.executable, "-c", _SEVERAL, json.dumps([list(line) for line in lines])],
-            env=self.environ(),
-            cwd=self.root,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        assert ended.returncode == 0, ended.stderr
-        return [Ended(*found) for found in json.loads(ended.stdout)]
-
     def environ(self, **variables: str) -> dict[str, str]:
         """Return an environment that sees the folder and none of the caller's settings."""
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("TFSM_", "_TFSM_"))}
         path = os.pathsep.join(filter(None, [str(self.root), inherited.get("PYTHONPATH", "")]))
         return {**inherited, "PYTHONPATH": path, **variables}
 
-    def tfsm(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def tfsm(self, *arguments: str, **variables: str) -> Done:
+        """Run the command line within this process."""
+        with importable(self.root):
+            return tfsm(*arguments, cwd=self.root, environ=self.environ(**variables))
+
+    def tfsm_process(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run the command line in a process of its own."""
         return self.python("-m", "tfsm", *arguments, **variables)
 

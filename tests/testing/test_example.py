@@ -10,12 +10,13 @@ import pytest
 
 from tests.docs.markdown import DOCS, Command, commands
 from tests.docs.package import EXAMPLE
-from tests.helpers.fake_distribution import Ended, FakeSite
+from tests.helpers.commands import Done
+from tests.helpers.fake_distribution import FakeSite
 
 PLUGIN = "example"
 PARTS = {"mutation": "sparse-noise", "domain": "xor", "selection": "random-parent", "observer": "csv"}
 # The last one counts where an option is given twice.
-SMALL = ("--population", "6", "--evaluations", "12", "--quiet", "--json")
+SMALL = ("--population", "6", "--evaluations", "12", "--set", "compile=graph", "--quiet", "--json")
 RUNS = [
     command
     for command in commands(DOCS / "plugins.md")
@@ -31,12 +32,12 @@ def site(tmp_path: Path) -> FakeSite:
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Ended]]:
-    """Run all commands of the document that use the example, in one process."""
+def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Done]]:
+    """Run all commands of the document that use the example."""
     site = FakeSite(tmp_path_factory.mktemp("example"))
     site.install_source(EXAMPLE)
     lines = [(*command.words[1:], *SMALL, "--out", f"out{number}") for number, command in enumerate(RUNS)]
-    return site.root, site.commands(*lines)
+    return site.root, [site.tfsm(*line) for line in lines]
 
 
 def listed(site: FakeSite, *arguments: str) -> dict[str, Any]:
@@ -72,11 +73,11 @@ def test_the_document_runs_every_part_of_it() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(RUNS)), ids=[str(command) for command in RUNS])
-def test_its_parts_run_by_name(ran: tuple[Path, list[Ended]], number: int) -> None:
+def test_its_parts_run_by_name(ran: tuple[Path, list[Done]], number: int) -> None:
     root, ended = ran
     command: Command = RUNS[number]
-    assert (ended[number].code, ended[number].err) == (0, "")
-    (run,) = json.loads(ended[number].out)["runs"]
+    assert (ended[number].returncode, ended[number].stderr) == (0, "")
+    (run,) = json.loads(ended[number].stdout)["runs"]
     assert 6 <= run["evaluations"] <= 12
     out = root / f"out{number}"
     assert (out / "champions" / "run-000.keras").is_file()

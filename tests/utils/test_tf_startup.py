@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_run import QUICK, tfsm
+from tests.cli.test_run import QUICK
+from tests.helpers.commands import tfsm_process
 from tfsm.utils import tf_startup as compile_cache
 from tfsm.utils.tf_startup import FLAG, use_compile_cache
 
@@ -47,7 +48,7 @@ def test_a_second_run_finds_what_the_first_compiled_and_goes_the_same_way(tmp_pa
     cache = str(tmp_path / "cache")
     summaries, kept = [], []
     for _ in range(2):
-        done = tfsm(*QUICK, "--json", "--quiet", cwd=tmp_path, TFSM_COMPILE_CACHE=cache, TF_XLA_FLAGS="")
+        done = tfsm_process(*QUICK, "--json", "--quiet", cwd=tmp_path, TFSM_COMPILE_CACHE=cache, TF_XLA_FLAGS="")
         assert done.returncode == 0, done.stderr
         summaries.append(json.loads(done.stdout)["runs"][0]["best_fitness"])
         kept.append({file.name for file in Path(cache).rglob("*.pb")})
