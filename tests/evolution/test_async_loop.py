@@ -57,7 +57,9 @@ CASES: list[Any] = [
     pytest.param(
         {"domain": HostTarget(near=0.5), "selection": NOVELTY, "stop_when_solved": False}, id="novelty", marks=SLOW
     ),
-    pytest.param({"selection": ELITES, "population": 27, "adaptation": DIVERGENCE}, id="map-elites, divergence"),
+    pytest.param(
+        {"selection": ELITES, "population": 27, "adaptation": DIVERGENCE}, id="map-elites, divergence", marks=SLOW
+    ),
     pytest.param({"mutation": SafeMutationSum(), "compile": "graph", "one_by_one": True}, id="one by one", marks=SLOW),
     pytest.param({"domain": parity(), "mutation": SafeCrossover(), "adaptation": DIVERGENCE}, id="parity", marks=SLOW),
     pytest.param({"mutation": SafeCrossover()}, id="recombines", marks=SLOW),
@@ -524,7 +526,7 @@ def plain_loop(events: list[Event], run: int, population: int) -> tuple[np.ndarr
     return genomes, fitness
 
 
-@pytest.mark.parametrize("at_once", [3, 9])
+@pytest.mark.parametrize("at_once", [3, pytest.param(9, marks=SLOW)])
 def test_it_does_what_a_plain_loop_of_the_same_rules_does(endless: Lab, at_once: int) -> None:
     found = endless.drive(at_once, 1)
     assert sum(event.kind == "<" for event in found.events) == 60

@@ -224,7 +224,7 @@ CASES: dict[str, Callable[[], Engine]] = {
     ),
     "novelty": lambda: make_engine(selection=Novelty(), runs=3),
 }
-DEFAULT = ("plain", "reuse")
+DEFAULT = ("reuse",)
 
 
 @pytest.fixture(scope="module")

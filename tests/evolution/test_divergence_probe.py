@@ -123,17 +123,24 @@ def test_a_spread_is_over_the_weights_of_one_layer() -> None:
     assert to_json(spread(sections, values)) == {"a": [5, 50, 95], "b": [None, None, None]}
 
 
-@pytest.mark.parametrize("way", WAYS)
+# A linear unit that saw w and (1, 1, 1): the mean absolute gradient, and the absolute sum of gradients.
+LINEAR_UNIT: dict[str, tuple[Any, Any]] = {
+    "abs": (SafeMutationAbs(), lambda w: (np.abs(w) + 1) / 2),
+    "sum": (SafeMutationSum(), lambda w: np.abs(w + 1)),
+}
+BY_DEFAULT = (("abs", "xla, kept"), ("sum", "graph, one by one"))
+
+
 @pytest.mark.parametrize(
-    ("mutation", "expected"),
+    ("name", "way"),
     [
-        # A linear unit that saw w and (1, 1, 1): the mean absolute gradient, and the absolute sum of gradients.
-        (SafeMutationAbs(), lambda w: (np.abs(w) + 1) / 2),
-        (SafeMutationSum(), lambda w: np.abs(w + 1)),
+        pytest.param(name, way, marks=() if (name, way) in BY_DEFAULT else pytest.mark.slow)
+        for name in LINEAR_UNIT
+        for way in WAYS
     ],
-    ids=["abs", "sum"],
 )
-def test_a_linear_unit_is_as_sensitive_as_its_inputs_say(mutation: Any, expected: Any, way: str) -> None:
+def test_a_linear_unit_is_as_sensitive_as_its_inputs_say(name: str, way: str) -> None:
+    mutation, expected = LINEAR_UNIT[name]
     engine = make_engine(Target(near=0.0), mutation, HillClimber(), population=1, **WAYS[way])
     assert engine.reuses_sensitivities is ("kept" in way)
     for line, ((parent,)) in lines(engine):
@@ -141,7 +148,7 @@ def test_a_linear_unit_is_as_sensitive_as_its_inputs_say(mutation: Any, expected
         assert line["sensitivity"] == {"linear": pytest.approx(quantiles, rel=1e-5)}
 
 
-@pytest.mark.parametrize("way", ["xla", "graph, one by one"])
+@pytest.mark.parametrize("way", ["xla", pytest.param("graph, one by one", marks=pytest.mark.slow)])
 def test_curvature_is_measured_along_a_unit_vector_drawn_for_it(way: str) -> None:
     engine = make_engine(Target(near=0.0), SafeMutationSecondOrder(), HillClimber(), population=1, **WAYS[way])
     for run, (line, (parent,)) in enumerate(lines(engine)):
@@ -173,7 +180,13 @@ def test_observers_get_the_sensitivities_that_the_quantiles_are_of() -> None:
         assert line["sensitivity"]["linear"] == pytest.approx(np.quantile(values, [0.05, 0.5, 0.95]), rel=1e-6)
 
 
-@pytest.mark.parametrize("mutation", [SafeMutationAbs(), SafeMutationSecondOrder()], ids=["kept", "measured"])
+@pytest.mark.parametrize(
+    "mutation",
+    [
+        pytest.param(SafeMutationAbs(), id="kept"),
+        pytest.param(SafeMutationSecondOrder(), id="measured", marks=pytest.mark.slow),
+    ],
+)
 def test_the_probe_is_traced_once(mutation: Any) -> None:
     engine = make_engine(Target(near=0.0), mutation)
     evolve(engine, evaluations=100)

@@ -68,11 +68,11 @@ def test_the_compiled_loop_does_what_a_plain_loop_does(mutation: Any, selection:
 @pytest.mark.parametrize(
     "mutation",
     [
-        Control(),
+        pytest.param(Control(), marks=pytest.mark.slow),
         SafeMutationSum(),
         pytest.param(SafeMutationAbs(), marks=pytest.mark.slow),
         pytest.param(SafeMutationSecondOrder(), marks=pytest.mark.slow),
-        SafeMutationRescale(),
+        pytest.param(SafeMutationRescale(), marks=pytest.mark.slow),
     ],
     ids=lambda m: type(m).__name__,
 )
@@ -151,7 +151,11 @@ def test_a_hill_climber_never_gets_worse() -> None:
         assert engine.state.fitness.numpy()[run, 0] == np.float32(best[-1])
 
 
-@pytest.mark.parametrize("selection", [Tournament(size=3), BestReplacesWorst()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "selection",
+    [Tournament(size=3), pytest.param(BestReplacesWorst(), marks=pytest.mark.slow)],
+    ids=lambda s: type(s).__name__,
+)
 def test_no_step_is_traced_twice(selection: Any) -> None:
     engine = make_engine(Target(near=0.0), selection=selection)
     evolve(engine, evaluations=200)

@@ -69,7 +69,7 @@ def test_runs_are_listed_and_champions_load_in_plain_keras(stored: Path) -> None
     assert all(np.isfinite(weights).all() for weights in model.get_weights())
 
 
-@pytest.mark.parametrize("name", ["parity", "hard-maze", "children"])
+@pytest.mark.parametrize("name", ["parity", pytest.param("hard-maze", marks=pytest.mark.slow), "children"])
 def test_a_checkpoint_resumes(stored: Path, name: str) -> None:
     directory = stored / name
     before = _lines(directory)

@@ -21,12 +21,12 @@ from tfsm.models.compatibility import check_differentiable
 
 SEEDS = np.array([[1, 2], [3, 4], [5, 6]], np.int32)
 
-# By default some architectures, each with two of the operators in turn.
+# By default some architectures, each with one of the operators in turn.
 TAKEN = {
     (name, mutation)
     for i, name in enumerate(name for name in CASES if name in QUICK)
     for j, mutation in enumerate(OPERATORS)
-    if (i + j) % len(OPERATORS) < 2
+    if (i + j) % len(OPERATORS) == 0
 }
 ALL = [
     pytest.param(name, mutation, id=f"{name}-{mutation}", marks=() if (name, mutation) in TAKEN else pytest.mark.slow)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -18,8 +19,15 @@ NEEDS = {"tensorboard": "tensorboard", "ple": "ple", "gym": "gymnasium"}
 """Modules without which a part cannot be made; `tests/domains/ple` holds that domain to the suite on a stand-in."""
 GIVEN: dict[str, dict[str, Any]] = {"gym": {"env": "CartPole-v1", "confirm": 0}}
 """Options without a default, and some that save time."""
-QUICK = ("control", "tournament", "simple-easy")
-"""Parts that are evolved in the default tests, too; `tests/evolution/test_engine.py` does so with every operator."""
+DEFAULT = (
+    *("control", "sm-g-sum", "sm-g-sum+r"),
+    *("simple-easy", "parity", "gym", "topdown-maze"),
+    *("tournament", "random", "truncation"),
+    "tensorboard",
+)
+"""Parts that the default tests check: one of each family; the slow tests check all of them."""
+EVOLVED_BY_DEFAULT = ("control",)
+"""Parts that the default tests evolve; `tests/evolution` evolves others."""
 
 
 def marks(entry: Entry) -> list[pytest.MarkDecorator]:
@@ -33,15 +41,15 @@ def runs(check: Check) -> bool:
 
 
 ENTRIES = [entry for kind in KINDS for entry in load_plugins().parts(kind).values()]
-EVERY = [pytest.param(entry, id=f"{entry.kind} {entry.name}", marks=marks(entry)) for entry in ENTRIES]
-EVOLVED = [
-    pytest.param(
-        entry,
-        id=f"{entry.kind} {entry.name}",
-        marks=[*marks(entry), *([] if entry.name in QUICK else [pytest.mark.slow])],
-    )
-    for entry in ENTRIES
-]
+
+
+def cases(default: Collection[str]) -> list[Any]:
+    """Return all parts as parameters; those that are not in `default` are slow."""
+    slow = {entry.name: [] if entry.name in default else [pytest.mark.slow] for entry in ENTRIES}
+    return [
+        pytest.param(entry, id=f"{entry.kind} {entry.name}", marks=[*marks(entry), *slow[entry.name]])
+        for entry in ENTRIES
+    ]
 
 
 @functools.cache
@@ -54,13 +62,13 @@ def failures(found: list[CheckResult]) -> list[str]:
 
 
 # One test per part, so that a domain evaluates its few genomes only once, in whichever process.
-@pytest.mark.parametrize("entry", EVERY)
+@pytest.mark.parametrize("entry", cases(DEFAULT))
 def test_a_part_passes_the_checks(entry: Entry) -> None:
     cheap = [check for check in checks_for(entry.kind) if not runs(check)]
     assert failures(list(run_checks(subject(entry), cheap))) == []
 
 
-@pytest.mark.parametrize("entry", EVOLVED)
+@pytest.mark.parametrize("entry", cases(EVOLVED_BY_DEFAULT))
 def test_a_part_survives_whole_runs(entry: Entry) -> None:
     for check in checks_for(entry.kind):
         if runs(check):

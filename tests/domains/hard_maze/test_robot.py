@@ -126,7 +126,9 @@ def test_having_been_there_once_is_enough() -> None:
     assert abs(float(found.end.position[0, 0]) - 80) > maze.reach
 
 
-@pytest.mark.parametrize("how", ["xla", "graph", "eager"])
+@pytest.mark.parametrize(
+    "how", ["xla", pytest.param("graph", marks=pytest.mark.slow), pytest.param("eager", marks=pytest.mark.slow)]
+)
 def test_alone_or_among_many_a_robot_takes_the_same_way_bit_for_bit(how: str) -> None:
     domain = HardMaze()
     network = Network(domain.network())

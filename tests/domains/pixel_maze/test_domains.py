@@ -144,7 +144,13 @@ def test_frames_that_do_not_fill_a_decision_are_cut_off(tmp_path: Path) -> None:
     np.testing.assert_array_equal(walks[1].trail[0, -1, :2], walks[1].end[0])
 
 
-@pytest.mark.parametrize("maze", [TopdownMaze(), FirstPersonMaze(frames=240)], ids=["topdown", "first-person"])
+@pytest.mark.parametrize(
+    "maze",
+    [
+        pytest.param(TopdownMaze(), id="topdown"),
+        pytest.param(FirstPersonMaze(frames=240), id="first-person", marks=pytest.mark.slow),
+    ],
+)
 def test_what_was_seen_is_seen_again_and_leads_to_the_same_actions(maze: Maze) -> None:
     """The network run over the whole observed episode gives what it gave step by step."""
     times = maze.network().input_shape[1]
@@ -160,7 +166,13 @@ def test_what_was_seen_is_seen_again_and_leads_to_the_same_actions(maze: Maze) -
     assert len({tuple(row) for row in script.tolist()}) > 1
 
 
-@pytest.mark.parametrize("maze", [TopdownMaze(), FirstPersonMaze(frames=120)], ids=["topdown", "first-person"])
+@pytest.mark.parametrize(
+    "maze",
+    [
+        pytest.param(TopdownMaze(), id="topdown"),
+        pytest.param(FirstPersonMaze(frames=120), id="first-person", marks=pytest.mark.slow),
+    ],
+)
 def test_a_run_alone_is_the_same_as_among_others(maze: Maze) -> None:
     network = Network(tiny(maze.network().input_shape[1]))
     genomes = genomes_of(network, 6)

@@ -83,6 +83,7 @@ def test_nor_the_short_one() -> None:
     assert most_touched(short, with_last_action=False) == 12
 
 
+@pytest.mark.slow
 def test_memory_of_the_last_action_is_not_enough() -> None:
     all_but_one = GROUND.goals - 1
     assert most_touched(GROUND, with_last_action=True, least=all_but_one) == all_but_one
