@@ -15,6 +15,8 @@ import pytest
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# As tfsm itself sets it: TensorFlow enables oneDNN by default on some processors only.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 # What one test has compiled, the next need not; a folder of the session's own keeps a user's cache out of it.
 if "TFSM_TEST_CACHE" not in os.environ:
     os.environ["TFSM_TEST_CACHE"] = tempfile.mkdtemp(prefix="tfsm-tests-")

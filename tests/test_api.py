@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import doctest
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,14 +34,6 @@ def refused(call: Callable[[], Any]) -> str:
     with pytest.raises(tfsm.TfsmError) as caught:
         call()
     return str(caught.value)
-
-
-@pytest.mark.parametrize("module", [tfsm.api, tfsm.errors])
-def test_the_examples_in_the_docstrings_run(module: Any) -> None:
-    keras.utils.set_random_seed(1)
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 def test_every_public_name_can_be_had_and_no_other() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import math
 import subprocess
 import sys
@@ -25,7 +24,6 @@ from tfsm.analysis import (
     retention,
     wilson_interval,
 )
-from tfsm.analysis import significance as family
 from tfsm.analysis.results import Method, RunOutcome, Study
 from tfsm.analysis.significance import _p, barnard, barnard_p_value, log_rank, mann_whitney, score_statistic
 from tfsm.errors import TfsmError
@@ -465,7 +463,7 @@ def test_shapes_stay() -> None:
 
 @pytest.mark.parametrize(("parent", "worst"), [(math.nan, 0), (math.inf, 0), (1, -math.inf), (1, math.nan)])
 def test_a_parent_or_worst_that_is_not_finite_is_told(parent: float, worst: float) -> None:
-    with pytest.raises(TfsmError, match="must be finite numbers"):
+    with pytest.raises(TfsmError, match="must be finite"):
         retention(parent, np.ones(2), worst)
 
 
@@ -503,9 +501,3 @@ def test_importing_the_statistics_imports_no_tensorflow() -> None:
 def test_every_public_name_is_there() -> None:
     assert sorted(statistics.__all__) == statistics.__all__
     assert all(callable(getattr(statistics, name)) for name in statistics.__all__)
-
-
-def test_the_example_runs() -> None:
-    found = doctest.testmod(family)
-    assert found.attempted == 1
-    assert found.failed == 0

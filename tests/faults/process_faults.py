@@ -31,7 +31,7 @@ from tests.faults.lab import (
 )
 from tfsm.errors import TfsmError
 from tfsm.parallel.pool import Backend
-from tfsm.runs.run_tasks import PATIENCE
+from tfsm.runs.run_tasks import MAX_DEATHS
 
 PHASES: Final = ("start", "evolving", "checkpoint", "end")
 _STARTING: Final = 6.0
@@ -186,7 +186,7 @@ def hopeless(bench: Bench, kind: str = "die") -> Trial:
             bench.run(out, backend=Backend("processes", workers=2), checkpoint_every="never")
             problems.append("it came to its end")
         except TfsmError as error:
-            if f"{PATIENCE} times" not in str(error) or "\n" in str(error):
+            if f"{MAX_DEATHS} times" not in str(error) or "\n" in str(error):
                 problems.append(f"told: {error}")
     return compared("every worker dies", bench.expected, bench.final(out), problems)
 

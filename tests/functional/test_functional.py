@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import doctest
 import gc
-import importlib
 import math
 import pickle
 import random
@@ -289,14 +287,6 @@ def test_frozen_layers_are_no_part_of_a_genome() -> None:
     np.testing.assert_allclose(
         functional.outputs(model, genomes, X)[1], tfsm.unflatten(model, genomes[1])(X), rtol=1e-5, atol=1e-6
     )
-
-
-@pytest.mark.parametrize("module", ["functions", "streams"])
-def test_the_examples_in_the_docstrings_run(module: str) -> None:
-    keras.utils.set_random_seed(1)
-    found = doctest.testmod(importlib.import_module(f"tfsm.functional.{module}"), optionflags=doctest.ELLIPSIS)
-    assert found.attempted > 0
-    assert found.failed == 0
 
 
 def test_a_stream_is_the_fold_of_a_seed_and_a_number() -> None:

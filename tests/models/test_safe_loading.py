@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 import stat
@@ -21,8 +22,7 @@ from keras import layers as kl
 
 from tests.models.tampering import Config, refused, with_config, with_members, with_more, with_weights, without
 from tfsm.errors import TfsmError
-from tfsm.models import safe_loading as archive
-from tfsm.models import safe_loading as size
+from tfsm.models import safe_loading
 from tfsm.models.loading import load_model
 
 
@@ -220,7 +220,7 @@ def test_vocabularies_are_not_read_from_files(
     monkeypatch.chdir(tmp_path)
     file = with_config(tmp_path / "model.keras", lookup(kind, **{setting: "secret.txt"}))
     said = refused(file, monkeypatch)
-    assert f"{setting} = 'secret.txt': it is read as a file or an address" in said
+    assert f"{setting} = 'secret.txt': it names a file or a URL" in said
     assert "password" not in said
 
 
@@ -351,11 +351,13 @@ def test_layers_too_large_for_memory_are_never_made(tmp_path: Path) -> None:
 
 def test_the_limit_of_weights_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = with_config(tmp_path / "model.keras", lambda layers: None)
-    monkeypatch.setattr(size, "MAX_BYTES", 4 * 12)
-    load_model(file)
-    monkeypatch.setattr(size, "MAX_BYTES", 4 * 12 - 1)
+    with zipfile.ZipFile(file) as model:
+        config = json.loads(model.read("config.json"))
+    monkeypatch.setattr(safe_loading, "MAX_BYTES", 4 * 12)
+    safe_loading.check_size(config)
+    monkeypatch.setattr(safe_loading, "MAX_BYTES", 4 * 12 - 1)
     with pytest.raises(Exception, match="a model of 48 bytes of weights"):
-        load_model(file)
+        safe_loading.check_size(config)
     load_model(file, trust=True)
 
 
@@ -375,12 +377,12 @@ def test_decompression_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
 def test_archives_have_limits(limit: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = with_more(tmp_path / "model.keras", "assets/a", b"a")
     load_model(file)
-    monkeypatch.setattr(archive, limit, 1)
+    monkeypatch.setattr(safe_loading, limit, 1)
     assert words in refused(file, monkeypatch)
 
 
 def test_large_members_are_looked_at_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "MAX_BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr(safe_loading, "MAX_BYTES_IN_MEMORY", 0)
     load_model(with_weights(tmp_path / "good.keras", lambda weights: None))
     file = with_weights(tmp_path / "model.keras", lambda weights: soft_link(weights, tmp_path))
     assert "SoftLink at '/stolen'" in refused(file, monkeypatch)
