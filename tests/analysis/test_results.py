@@ -102,10 +102,10 @@ def test_a_last_line_that_was_never_finished_is_left_out(tmp_path: Path) -> None
         ("study.json", '{"members": 3}', "no list of members"),
         ("study.json", '{"members": [{"name": [], "directory": "x"}]}', "members.0.name: input should be a valid str"),
         ("study.json", '{"members": [], "commands": [[[]]]}', "commands.0.0: input should be a valid string"),
-        ("metrics.jsonl", "null\n", "metrics.jsonl, line 1: not what a run logs: input should be a valid dict"),
+        ("metrics.jsonl", "null\n", "metrics.jsonl, line 1: not the metrics of a run: input should be a valid dict"),
         ("metrics.jsonl", '{"run": [], "evaluations": 1, "best_fitness": 1}\n', "line 1: .*: run: input should be"),
         ("metrics.jsonl", '{"run": 0, "evaluations": 1e40, "best_fitness": 1}\n', "line 1: .*: evaluations: "),
-        ("metrics.jsonl", "[" * 100_000 + "\n", "not valid JSON: nested without end"),
+        ("metrics.jsonl", "[" * 100_000 + "\n", "not valid JSON: nested too deeply"),
     ],
 )
 def test_what_is_damaged_is_named(file: str, text: str, message: str, tmp_path: Path) -> None:

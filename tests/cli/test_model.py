@@ -144,7 +144,7 @@ def wrong_experiences() -> dict[str, tuple[Any, str]]:
         "a header with a zero byte": (headed("{\0}"), "not an array in NumPy's format"),
         "a header that unpacks nothing": (
             headed("{'descr': 3, 'fortran_order': 0, 'shape': 5}"),
-            "not an array as NumPy",
+            "not an array in NumPy",
         ),
         "junk": (b"junk", "not an array in NumPy's format"),
     }

@@ -96,7 +96,7 @@ def test_an_earlier_run_is_never_overwritten(finished: tuple[Path, dict[str, Any
     before = sorted((file, file.stat().st_mtime_ns) for file in cwd.rglob("*"))
     done = tfsm(*QUICK, "--out", summary["directory"], cwd=cwd)
     assert done.returncode == 2
-    assert "never overwritten" in done.stderr
+    assert "never overwrites a run" in done.stderr
     assert sorted((file, file.stat().st_mtime_ns) for file in cwd.rglob("*")) == before
 
 

@@ -38,7 +38,7 @@ def tfsm(*arguments: str, cwd: Path, environ: Mapping[str, str] | None = None) -
             main(list(arguments))
         except SystemExit as exit_:
             code = exit_.code
-    return Done(int(str(code or 0)), out.getvalue(), err.getvalue())
+    return Done(int(code) if isinstance(code, int) else int(code is not None), out.getvalue(), err.getvalue())
 
 
 def tfsm_process(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:

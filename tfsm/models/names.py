@@ -63,7 +63,7 @@ def assign_shares(
         layers: the names of all layers, with their paths through the models around them.
         heads: the names of the layers that `@head` stands for.
 
-    >>> shares_by_layer(parse_patterns("*,block=0"), {"embedding": "embedding", "a": "block/a", "b": "block/b"})
+    >>> assign_shares(parse_patterns("*,block=0"), {"embedding": "embedding", "a": "block/a", "b": "block/b"})
     (1.0, 0.0, 0.0)
     """
     chosen = dict.fromkeys(layers, 0.0)
