@@ -104,6 +104,7 @@ def namespaces() -> list[dict[str, Any]]:
 @pytest.mark.usefixtures("ple")
 def test_a_game_for_an_older_numpy_and_pygame_is_played_and_nothing_of_it_stays() -> None:
     module: Any = importlib.import_module("ple.games.raycastmaze")
+    importlib.import_module("pygame.freetype")  # the first use of pygame may import it
     before, own = namespaces(), dict(vars(module))
     domain = Ple(game="RaycastMaze", observation="pixels", side=20, frames=8)
     network = Network(domain.network())
