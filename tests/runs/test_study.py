@@ -88,7 +88,7 @@ def test_other_settings_are_refused_and_nothing_is_touched(tmp_path: Path) -> No
     before = (tmp_path / "s" / "study.json").read_bytes()
     with pytest.raises(TfsmError, match="runs was 3 and is now 4"):
         run(tmp_path / "s", members("control", runs=4))
-    with pytest.raises(TfsmError, match="a compare of simple-medium is in there"):
+    with pytest.raises(TfsmError, match="contains a compare of simple-medium"):
         run_study(PLUGINS, members(), kind="sweep", out=tmp_path / "s", watch=lambda *_: nullcontext(Observer()))
     assert (tmp_path / "s" / "study.json").read_bytes() == before
 
