@@ -20,6 +20,7 @@ from unittest.mock import patch
 from tests.faults.lab import Bench, Lab, Trial, compared, flags
 from tfsm.errors import TfsmError
 from tfsm.evolution.checkpoint import pack_checkpoint, read_checkpoint
+from tfsm.interfaces import Observer
 from tfsm.runs.records import is_locked
 
 Change: TypeAlias = Callable[[bytes], bytes]
@@ -212,21 +213,18 @@ def can_mount(folder: Path) -> bool:
         return False
 
 
-class At:
-    """An observer that does something, once, when so many events were heard."""
+class ActAfter(Observer):
+    """Acts once, after a number of events."""
 
-    def __init__(self, number: int, do: Callable[[], None]) -> None:
-        self._left, self._do = number, do
+    def __init__(self, events: int, act: Callable[[], None]) -> None:
+        self._left, self._act = events, act
 
-    def __getattr__(self, event: str) -> Any:
-        if event not in ("interval", "population", "best", "finished", "progress"):
-            raise AttributeError(event)
-        return self._hear
-
-    def _hear(self, *told: Any) -> None:
+    def _count(self, *_: object) -> None:
         self._left -= 1
         if self._left == 0:
-            self._do()
+            self._act()
+
+    on_interval = on_checkpoint = on_run_end = _count
 
 
 def full_disks(bench: Bench, folder: Path, cases: Sequence[tuple[int, int]]) -> Iterator[Trial]:
@@ -234,7 +232,7 @@ def full_disks(bench: Bench, folder: Path, cases: Sequence[tuple[int, int]]) -> 
     for number, (event, pages) in enumerate(cases):
         with small_disk(folder / f"disk-{number}") as disk:
             out = disk / "run"
-            filling = At(event, lambda disk=disk, pages=pages: _fill(disk, pages))
+            filling = ActAfter(event, lambda disk=disk, pages=pages: _fill(disk, pages))
             problems, words = _tried(bench, out, [filling])
             (disk / "rubbish").unlink(missing_ok=True)
             trial = compared(f"full at event {event} but for {pages} pages", bench.expected, bench.final(out), problems)
@@ -246,7 +244,7 @@ def limited_files(bench: Bench, sizes: Sequence[int]) -> Iterator[Trial]:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     for size in sizes:
         out = bench.out()
-        limiting = At(6, lambda size=size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard)))
+        limiting = ActAfter(6, lambda size=size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard)))
         try:
             problems, words = _tried(bench, out, [limiting])
         finally:
@@ -269,7 +267,7 @@ def read_only_folders(bench: Bench, folder: Path, events: Sequence[int]) -> Iter
 
             if not event:
                 lock()
-            problems, words = _tried(bench, out, [At(event, lock)])
+            problems, words = _tried(bench, out, [ActAfter(event, lock)])
             if not event and "cannot be written" not in words:
                 problems.append(f"it was told: {words}")
             for one in held:
@@ -319,12 +317,15 @@ def _tried(bench: Bench, out: Path, observers: list[Any]) -> tuple[list[str], st
 
 def _written(error: BaseException) -> str:
     """Return what could not be written."""
-    names = {frame.name for frame in traceback.extract_tb(error.__cause__.__traceback__)} if error.__cause__ else set()
-    for function, what in {"interval": "log", "population": "snapshot", "_write_record": "record"}.items():
+    frames = traceback.extract_tb(error.__cause__.__traceback__) if error.__cause__ else []
+    names, files = {frame.name for frame in frames}, {Path(frame.filename).name for frame in frames}
+    for function, what in {"_write_record": "record", "save_model": "champion"}.items():
         if function in names:
             return what
-    if "finished" in names:
-        return "champion" if "save_model" in names else "snapshots"
+    if "on_run_end" in names:
+        return "snapshots"
+    if "on_interval" in names:
+        return "snapshot" if "behavior_log.py" in files else "log"
     return "directory"
 
 

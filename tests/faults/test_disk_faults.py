@@ -67,14 +67,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_full_disk(bench: Bench, folder: Path) -> None:
-    trials = list(full_disks(bench, folder / "few", [(1, 1), (12, 0), (22, 2)]))
+    trials = list(full_disks(bench, folder / "few", [(1, 1), (10, 0), (18, 2)]))
     assert_nothing_lost(trials)
     assert all("No space left on device" in trial.words and "--resume" in trial.words for trial in trials)
 
 
 @pytest.mark.slow
 def test_a_full_disk_at_any_time_and_by_any_file(bench: Bench, folder: Path) -> None:
-    trials = list(full_disks(bench, folder / "all", [(event, pages) for event in range(1, 40) for pages in range(6)]))
+    trials = list(full_disks(bench, folder / "all", [(event, pages) for event in range(1, 28) for pages in range(6)]))
     assert_nothing_lost(trials)
     files = {trial.words.split(":")[0] for trial in trials}
     assert {"log", "snapshot", "snapshots", "champion", "record"} <= files

@@ -103,7 +103,7 @@ def test_one_backward_loop_serves_all_cotangents() -> None:
         traces.append(1)
         return step(*given)
 
-    scan = Scan(counted, (1, 2, 1), (1, 1), lambda _, state, __: (state[:1], state[:1]), alone=True)
+    scan = Scan(counted, (1, 2, 1), (1, 1), lambda _, state, __: (state[:1], state[:1]), compile_alone=True)
 
     def gradients() -> list[tf.Tensor]:
         x, start, w = inputs()

@@ -170,7 +170,7 @@ class RunGroup:
             self.checkpoints = self.experiment.session.checkpoints.find(self.runs)
 
 
-@dataclass
+@dataclass(eq=False)
 class GroupedExperiment:
     """An experiment whose runs are divided into groups."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +14,11 @@ import keras
 from tfsm.errors import TfsmError
 from tfsm.evolution.event_log import Event, read_events
 from tfsm.evolution.lockstep_loop import LockstepLoop
-from tfsm.evolution.observers import Status
+from tfsm.evolution.observers import RunResult, Status
 from tfsm.evolution.selection import initial_population_size
 from tfsm.parallel.pool import Backend, Pool
 from tfsm.plugins import Plugins
-from tfsm.runs.build import EngineCache, PreparedRun, collect_notes, make_recipe, prepare, without_reuse
+from tfsm.runs.build import EngineCache, PreparedRun, RunRecipe, collect_notes, make_recipe, prepare, without_reuse
 from tfsm.runs.child_tasks import ChildDispatcher
 from tfsm.runs.directory import check_free
 from tfsm.runs.observers import build_observers
@@ -187,23 +187,22 @@ class _RunningExperiment:
     settings: Settings
     prepared: PreparedRun
     session: Session
-    grouped: GroupedExperiment
+    recipe: RunRecipe
     start: float = field(default_factory=time.perf_counter)
     result: Result | None = None
 
-    def end(self) -> None:
-        """Record how it ended."""
-        grouped = self.grouped
-        self.session.end("interrupted" if grouped.interrupted else "finished")
+    def end(self, runs: Mapping[int, RunResult], parts: Sequence[GroupResult], *, interrupted: bool) -> None:
+        """Record how it ended: the results of its runs, and the totals of the workers that evolved them."""
+        self.session.end("interrupted" if interrupted else "finished")
         self.result = Result(
             settings=self.settings,
-            runs=tuple(grouped.results[run] for run in sorted(grouped.results)),
+            runs=tuple(runs[run] for run in sorted(runs)),
             directory=self.session.directory,
             seconds=time.perf_counter() - self.start,
             # Workers compile side by side.
-            compile_seconds=max((result.compile_seconds for result in grouped.group_results), default=0.0),
-            evaluated=sum(result.evaluated for result in grouped.group_results),
-            interrupted=grouped.interrupted,
+            compile_seconds=max((part.compile_seconds for part in parts), default=0.0),
+            evaluated=sum(part.evaluated for part in parts),
+            interrupted=interrupted,
             network=self.prepared.network,
         )
 
@@ -240,8 +239,7 @@ def _start(
         initial_population=initial_population_size(prepared.selection, settings.population),
     )
     sessions.enter_context(session)
-    grouped = GroupedExperiment(session, make_recipe(plugins, settings, spec.model), notify)
-    return _RunningExperiment(resolved.settings, prepared, session, grouped)
+    return _RunningExperiment(resolved.settings, prepared, session, make_recipe(plugins, settings, spec.model))
 
 
 def _evolve_children(
@@ -253,15 +251,14 @@ def _evolve_children(
 ) -> None:
     """Evolve one experiment after another, each with all workers."""
     for experiment in running:
-        engine, grouped = experiment.prepared.engine(), experiment.grouped
-        dispatcher = ChildDispatcher(pool, engine, experiment.session, grouped.recipe, replay=replay, notify=notify)
+        engine = experiment.prepared.engine()
+        dispatcher = ChildDispatcher(pool, engine, experiment.session, experiment.recipe, replay=replay, notify=notify)
         loop = dispatcher.loop
         if not stop():
             dispatcher.run(stop)
-        grouped.results = {result.run: result for result in loop.results}
         interrupted = loop.interrupted or not loop.ended
-        grouped.group_results = [GroupResult(interrupted, loop.compile_seconds, dispatcher.evaluated)]
-        experiment.end()
+        total = GroupResult(interrupted, loop.compile_seconds, dispatcher.evaluated)
+        experiment.end({result.run: result for result in loop.results}, [total], interrupted=interrupted)
 
 
 def _evolve_runs(
@@ -269,11 +266,12 @@ def _evolve_runs(
 ) -> None:
     """Evolve groups of runs of all experiments side by side."""
     # Wide groups are faster, so there are only as many as keep all workers busy.
-    groups = -(-pool.size // len(running))
-    for experiment in running:
-        experiment.grouped.divide(groups)
-    for ended in evolve_groups(pool, [experiment.grouped for experiment in running], stop=stop, notify=notify):
-        next(experiment for experiment in running if experiment.grouped is ended).end()
-    for experiment in running:
+    count = -(-pool.size // len(running))
+    grouped = [GroupedExperiment(experiment.session, experiment.recipe, notify) for experiment in running]
+    for each in grouped:
+        each.divide(count)
+    for ended in evolve_groups(pool, grouped, stop=stop, notify=notify):
+        running[grouped.index(ended)].end(ended.results, ended.group_results, interrupted=ended.interrupted)
+    for experiment, each in zip(running, grouped, strict=True):
         if experiment.result is None:
-            experiment.end()
+            experiment.end(each.results, each.group_results, interrupted=each.interrupted)
