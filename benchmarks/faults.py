@@ -42,55 +42,62 @@ def list_faults(root: Path, *, quick: bool) -> Iterator[FaultRow]:
     few = 3 if quick else 12
     count = 4 if quick else 50
     how = "a command, in its start, while it evolves, while it writes a checkpoint, at its end; some again and again"
-    yield FaultRow("kill -9", how, process_faults.kills(lab, bench, process_faults.moments(count)))
-    ways = ["SIGINT"] if quick else list(process_faults.WAYS)
-    yield FaultRow("signals", ", ".join(ways), process_faults.signals(lab, bench, ways))
+    yield FaultRow("kill -9", how, process_faults.kill_commands(lab, bench, process_faults.draw_moments(count)))
+    ways = ["SIGINT"] if quick else list(process_faults.SIGNALS)
+    yield FaultRow("signals", ", ".join(ways), process_faults.send_signals(lab, bench, ways))
     yield from _list_disk_faults(bench, lab, root, quick)
-    yield FaultRow("two at once", "a second process; the lock of a dead one", disk_faults.locks(lab, bench))
-    left = disk_faults.left_experiment(bench)
+    yield FaultRow("two at once", "a second process; the lock of a dead one", disk_faults.contend_for_lock(lab, bench))
+    killed = disk_faults.make_killed_experiment(bench)
     how = "flipped, zeroed, cut, appended to, emptied, swapped, of a newer format, renamed"
-    checkpoints = chain(disk_faults.damaged_checkpoints(bench, left, few), [disk_faults.all_damaged(bench, left)])
+    checkpoints = chain(
+        disk_faults.damage_checkpoints(bench, killed, few), [disk_faults.damage_all_checkpoints(bench, killed)]
+    )
     yield FaultRow("damaged checkpoint", how, checkpoints)
-    yield FaultRow("damaged log", "zeroed, cut, torn, appended to, emptied", disk_faults.damaged_logs(bench, left, few))
+    yield FaultRow("damaged log", "zeroed, cut, torn, appended to, emptied", disk_faults.damage_log(bench, killed, few))
     how = "flipped, zeroed, cut, appended to, emptied"
-    yield FaultRow("damaged snapshots", how, disk_faults.damaged_snapshots(bench, left, few))
+    yield FaultRow("damaged snapshots", how, disk_faults.damage_snapshots(bench, killed, few))
     yield FaultRow(
         "temporary files left behind",
         "of the record, the log, a champion, snapshots, a checkpoint",
-        disk_faults.left_drafts(bench, left),
+        disk_faults.leave_temporary_files(bench, killed),
     )
     yield FaultRow(
         "clock",
         "goes backwards by an hour at each reading",
-        chain(disk_faults.clocks(bench), disk_faults.clocks_with_cadence(bench)),
+        chain(disk_faults.run_clock_backwards(bench), disk_faults.run_clock_backwards_with_timed_checkpoints(bench)),
     )
     yield from _list_domain_faults(bench, lab, root, quick)
     yield from _list_worker_faults(bench, lab, quick)
     yield from _list_child_faults(bench, lab, quick)
-    yield FaultRow("study", "killed in its second member; one member fails", process_faults.studies(lab))
+    yield FaultRow("study", "killed in its second member; one member fails", process_faults.interrupt_studies(lab))
     if not quick:
         also = ["--backend", "processes", "--workers", "2"]
         yield FaultRow(
-            "study, in workers", "killed with some of it done; one member fails", process_faults.studies(lab, *also)
+            "study, in workers",
+            "killed with some of it done; one member fails",
+            process_faults.interrupt_studies(lab, *also),
         )
 
 
 def _list_disk_faults(bench: Bench, lab: Lab, root: Path, quick: bool) -> Iterator[FaultRow]:
     if disk_faults.can_mount(root / "try"):
         cases = [(event, pages) for event in ((1, 12) if quick else range(1, 40, 3)) for pages in (0, 3)]
-        yield FaultRow("full disk", "a small disk is filled", disk_faults.full_disks(bench, root / "full", cases))
+        yield FaultRow("full disk", "a small disk is filled", disk_faults.fill_disks(bench, root / "full", cases))
         events = [0, 10] if quick else [0, *range(1, 40, 6)]
         how = "mounted read-only before the start, or half-way"
-        yield FaultRow("read-only directory", how, disk_faults.read_only_folders(bench, root / "read-only", events))
+        yield FaultRow(
+            "read-only directory", how, disk_faults.make_directories_read_only(bench, root / "read-only", events)
+        )
     if not quick and (os.geteuid() or shutil.which("setpriv")):
         yield FaultRow(
             "no right to write",
             "a command in a directory of mode 555",
-            _run_once(lambda: disk_faults.without_rights(lab)),
+            _run_once(lambda: disk_faults.run_without_write_permission(lab)),
         )
     sizes = (0, 3000) if quick else range(0, 12000, 750)
     limited = chain(
-        disk_faults.limited_files(bench, list(sizes)), _run_once(lambda: disk_faults.limited_command(lab, bench))
+        disk_faults.limit_file_sizes(bench, list(sizes)),
+        _run_once(lambda: disk_faults.limit_file_sizes_of_command(lab, bench)),
     )
     yield FaultRow("files that may not grow", "RLIMIT_FSIZE, here and for a command", limited)
 
@@ -98,59 +105,62 @@ def _list_disk_faults(bench: Bench, lab: Lab, root: Path, quick: bool) -> Iterat
 def _list_domain_faults(bench: Bench, lab: Lab, root: Path, quick: bool) -> Iterator[FaultRow]:
     calls = [9, 60] if quick else [1, 8, 9, 30, 60, 110]
     how = "raises, exits, returns other shapes, too few, another structure, another type, MemoryError; then is sound"
-    yield FaultRow("failing domain", how, domain_faults.stopping(bench, domain_faults.RAISING, calls))
+    yield FaultRow("failing domain", how, domain_faults.fail_and_resume(bench, domain_faults.RAISING, calls))
     yield FaultRow(
-        "NaN and infinity", "returned by the domain", domain_faults.surviving(bench, domain_faults.BROKEN, calls)
+        "NaN and infinity",
+        "returned by the domain",
+        domain_faults.fail_and_continue(bench, domain_faults.BROKEN, calls),
     )
     broken = Bench(root / "broken", sets=("failures=broken",))
     both = chain(
-        domain_faults.surviving(broken, domain_faults.RAISING, calls),
-        domain_faults.failing_once(broken, domain_faults.RAISING, calls[-2:]),
+        domain_faults.fail_and_continue(broken, domain_faults.RAISING, calls),
+        domain_faults.fail_once(broken, domain_faults.RAISING, calls[-2:]),
     )
     yield FaultRow("failing domain, failures=broken", "the same; for all of a step, or once", both)
     hanging = Bench(root / "hanging", {"evaluation_timeout": 3.0})
-    yield FaultRow("hanging domain", "--evaluation-timeout; then is sound", domain_faults.hanging(hanging, calls[-2:]))
+    yield FaultRow("hanging domain", "--evaluation-timeout; then is sound", domain_faults.hang(hanging, calls[-2:]))
     yield FaultRow(
-        "deadly domain", "os._exit(3), a segmentation fault", domain_faults.fatal(lab, bench, list(domain_faults.FATAL))
+        "deadly domain",
+        "os._exit(3), a segmentation fault",
+        domain_faults.crash_process(lab, bench, list(domain_faults.FATAL)),
     )
 
 
 def _list_worker_faults(bench: Bench, lab: Lab, quick: bool) -> Iterator[FaultRow]:
     kinds = ["die"] if quick else ["die", "segfault"]
-    yield FaultRow("dying worker", "os._exit(3), a segmentation fault", process_faults.dying(bench, kinds))
+    yield FaultRow("dying worker", "os._exit(3), a segmentation fault", process_faults.crash_worker(bench, kinds))
     if quick:
         return
-    yield FaultRow(
-        "killed workers", "kill -9 of one, of all; no memory for one", process_faults.kills_of_workers(bench)
-    )
+    yield FaultRow("killed workers", "kill -9 of one, of all; no memory for one", process_faults.kill_workers(bench))
     hopeless = chain(
-        _run_once(lambda: process_faults.hopeless(bench)), process_faults.failing_task(bench, ["raise", "memory"])
+        _run_once(lambda: process_faults.crash_every_worker(bench)),
+        process_faults.fail_in_worker(bench, ["raise", "memory"]),
     )
     yield FaultRow("hopeless workers", "each dies; the domain raises; MemoryError", hopeless)
     ways = [signal.SIGINT, signal.SIGKILL]
-    yield FaultRow("driver", "SIGINT and kill -9: no worker stays", process_faults.drivers(lab, bench, ways))
-    yield FaultRow("dying worker of Ray", "os._exit(3)", process_faults.dying(bench, ["die"], "ray"))
+    yield FaultRow("driver", "SIGINT and kill -9: no worker stays", process_faults.interrupt_driver(lab, bench, ways))
+    yield FaultRow("dying worker of Ray", "os._exit(3)", process_faults.crash_worker(bench, ["die"], "ray"))
 
 
 def _list_child_faults(bench: Bench, lab: Lab, quick: bool) -> Iterator[FaultRow]:
-    wanted = process_faults.expected(bench)
+    expected = process_faults.run_undisturbed(bench)
     kinds = ["die"] if quick else ["die", "segfault"]
     how = "os._exit(3), a segmentation fault, again and again; an evaluation hangs"
-    hung = _run_once(lambda: process_faults.hanging(bench, wanted))
+    hung = _run_once(lambda: process_faults.hang_evaluation(bench, expected))
     yield FaultRow(
-        "workers for single children", how, chain(process_faults.dying_of_children(bench, wanted, kinds), hung)
+        "workers for single children", how, chain(process_faults.crash_child_worker(bench, expected, kinds), hung)
     )
     if quick:
         return
     how = "raises, MemoryError; then is sound"
-    failing = process_faults.failing(bench, wanted, ["raise", "memory"])
+    failing = process_faults.fail_child(bench, expected, ["raise", "memory"])
     yield FaultRow("failing domain, single children", how, failing)
     rng = random.Random(0)
     moments = [(signal.SIGKILL, at, rng.random()) for at in (-1, 0, 10, 20, 30, 40, 60, 80)]
     how = "SIGINT and kill -9, with two workers; then replayed"
-    trials = process_faults.drivers_of_children(lab, bench, [*moments, (signal.SIGINT, 40, rng.random())])
+    trials = process_faults.interrupt_driver_of_children(lab, bench, [*moments, (signal.SIGINT, 40, rng.random())])
     yield FaultRow("driver, single children", how, trials)
-    ray = process_faults.dying_of_children(bench, wanted, ["die"], "ray")
+    ray = process_faults.crash_child_worker(bench, expected, ["die"], "ray")
     yield FaultRow("workers of Ray for single children", "os._exit(3), again and again", ray)
 
 
@@ -189,7 +199,7 @@ def _measure_row(row: FaultRow) -> tuple[str, bool]:
         for trial in row.trials:
             trials.append(trial)
             if trial.lost or not trial.survived:
-                print(f"{row.fault}: {trial.what}: {trial.words}", file=sys.stderr, flush=True)
+                print(f"{row.fault}: {trial.what}: {trial.details}", file=sys.stderr, flush=True)
     except Exception as error:  # the other faults are still injected
         trials.append(Trial("unexpected error", False, 0))
         print(f"{row.fault}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)

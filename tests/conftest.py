@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""The environment and fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ import pytest
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-# As tfsm itself sets it: TensorFlow enables oneDNN by default on some processors only.
+# The value that tfsm sets; by default TensorFlow enables oneDNN on some processors only.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
-# What one test has compiled, the next need not; a folder of the session's own keeps a user's cache out of it.
+# Tests share a compile cache, in a folder of the session, so that the user's cache is not used.
 if "TFSM_TEST_CACHE" not in os.environ:
     os.environ["TFSM_TEST_CACHE"] = tempfile.mkdtemp(prefix="tfsm-tests-")
     atexit.register(shutil.rmtree, os.environ["TFSM_TEST_CACHE"], ignore_errors=True)
 os.environ["TF_XLA_FLAGS"] = f"--tf_xla_persistent_cache_directory={os.environ['TFSM_TEST_CACHE']}"
-# A user's own switches must not decide what the tests see.
+# The user's settings must not affect the tests.
 for name in ("TFSM_DISABLE_PLUGINS", "TFSM_STRICT_PLUGINS"):
     os.environ.pop(name, None)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _tidy() -> Iterator[None]:
-    """Give back what a module's tests compiled: it is held in cycles, and a process runs thousands of tests."""
+def _collect_garbage() -> Iterator[None]:
+    """Free the functions that the tests of a module compiled, which are held in reference cycles."""
     yield
     gc.collect()

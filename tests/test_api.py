@@ -30,13 +30,13 @@ def stairs() -> keras.Model:
     return keras.Model(x, keras.ops.round(5.0 * kl.Dense(2)(x)), name="stairs")
 
 
-def refused(call: Callable[[], Any]) -> str:
+def get_refusal(call: Callable[[], Any]) -> str:
     with pytest.raises(tfsm.TfsmError) as caught:
         call()
     return str(caught.value)
 
 
-def test_every_public_name_can_be_had_and_no_other() -> None:
+def test_exactly_the_public_names_are_exported() -> None:
     for name in tfsm.__all__:
         assert getattr(tfsm, name) is not None
     assert dir(tfsm) == sorted(tfsm.__all__)
@@ -58,7 +58,7 @@ def test_a_child_differs_from_its_parent_in_trainable_variables_only(model: kera
 
 
 @pytest.mark.parametrize("mutation", OPERATORS)
-def test_a_seed_says_which_child(model: keras.Model, mutation: str) -> None:
+def test_a_seed_determines_the_child(model: keras.Model, mutation: str) -> None:
     first, again, other = (tfsm.flatten(tfsm.mutate(model, X, mutation, 0.05, seed)) for seed in (3, 3, 2**63 - 1))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
@@ -69,21 +69,21 @@ def test_no_intensity_is_no_change(model: keras.Model, mutation: str) -> None:
     np.testing.assert_array_equal(tfsm.flatten(tfsm.mutate(model, X, mutation, 0)), tfsm.flatten(model))
 
 
-def test_sm_r_moves_the_outputs_as_far_as_asked(model: keras.Model) -> None:
+def test_sm_r_reaches_the_target_divergence(model: keras.Model) -> None:
     child = tfsm.mutate(model, X, "sm-r", 0.2)
     assert tfsm.divergence(model, child, X) == pytest.approx(0.2, rel=0.011)
     outputs = [np.asarray(m(X, training=False)) for m in (model, child)]
     assert ((outputs[0] - outputs[1]) ** 2).sum(axis=1).mean() == pytest.approx(0.2, rel=0.011)
 
 
-def test_an_unreachable_divergence_is_warned_of() -> None:
+def test_an_unreachable_divergence_causes_a_warning() -> None:
     bounded = keras.Sequential([keras.Input((3,)), kl.Dense(2, "sigmoid")])
     with pytest.warns(UserWarning, match=r"sm-r: no magnitude along this direction gives a divergence of 9; the child"):
         child = tfsm.mutate(bounded, X, "sm-r", 9)
     assert np.isfinite(tfsm.flatten(child)).all()
 
 
-def test_options_are_the_operators(model: keras.Model) -> None:
+def test_options_are_passed_to_the_operator(model: keras.Model) -> None:
     held = tfsm.flatten(tfsm.mutate(model, X, "sm-g-abs", 5.0, max_change=0.01)) - tfsm.flatten(model)
     assert np.abs(held).max() == pytest.approx(0.01, rel=1e-4)
     assert np.abs(tfsm.flatten(tfsm.mutate(model, X, "sm-g-abs", 5.0)) - tfsm.flatten(model)).max() > 1
@@ -96,7 +96,7 @@ def test_divergence_takes_a_model_or_a_genome(model: keras.Model) -> None:
     assert tfsm.divergence(model, child, X) > 0
 
 
-def test_a_sensitivity_along_no_given_direction_is_along_a_random_unit_vector(model: keras.Model) -> None:
+def test_the_default_direction_of_a_sensitivity_is_a_random_unit_vector(model: keras.Model) -> None:
     found = tfsm.sensitivity(model, X, "sm-g-so")
     assert found.shape == tfsm.flatten(model).shape
     np.testing.assert_array_equal(found, tfsm.sensitivity(model, X, "sm-g-so"))
@@ -107,10 +107,10 @@ def test_a_sensitivity_along_no_given_direction_is_along_a_random_unit_vector(mo
 
 
 @pytest.mark.parametrize("mutation", ["sm-g-sum", "sm-g-abs", "sm-g-so"])
-def test_a_model_without_a_gradient_is_told_to_use_sm_r_and_may(mutation: str) -> None:
+def test_a_model_without_a_gradient_needs_sm_r(mutation: str) -> None:
     many = np.random.default_rng(1).standard_normal((100, 3))
     for call in (lambda: tfsm.mutate(stairs(), many, mutation), lambda: tfsm.sensitivity(stairs(), many, mutation)):
-        message = refused(call)
+        message = get_refusal(call)
         assert "the model 'stairs' is not differentiable" in message
         assert "use the mutation 'sm-r'" in message
     model = stairs()
@@ -154,18 +154,18 @@ def _frozen(model: keras.Model) -> keras.Model:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_said_in_one_message(name: str, model: keras.Model) -> None:
+def test_mistakes_are_reported_in_one_message(name: str, model: keras.Model) -> None:
     call, message = WRONG[name]
-    assert message in refused(lambda: call(model))
+    assert message in get_refusal(lambda: call(model))
 
 
-def test_a_saved_child_comes_back(model: keras.Model, tmp_path: Path) -> None:
+def test_a_saved_child_can_be_loaded(model: keras.Model, tmp_path: Path) -> None:
     child = tfsm.mutate(model, X)
     child.save(tmp_path / "child.keras")
     np.testing.assert_array_equal(tfsm.flatten(tfsm.load_model(tmp_path / "child.keras")), tfsm.flatten(child))
 
 
-def test_evolving_gives_a_champion_of_the_domains_network() -> None:
+def test_evolve_returns_a_champion_of_the_domains_network() -> None:
     result = tfsm.evolve("simple-easy", mutation="sm-g-abs", runs=2, seed=1, evaluations=300)
     assert len(result.runs) == 2
     champion = result.champion()

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from tfsm.analysis.results import Method, RunOutcome
 
 Z = 1.959963984540054
-"""Within so many standard deviations lies 95% of a normal distribution."""
+"""95% of a normal distribution lie within this many standard deviations."""
 
 
-def method(
+def make_method(
     name: str = "sm-r", *, solved: Sequence[int] = (), failed: int = 0, stopped: Sequence[int] = (), budget: int = 100
 ) -> Method:
-    """Make up runs: solved after so many evaluations, failed at the budget, or stopped unsolved before."""
+    """Return a method with runs solved after these evaluations, failed at the budget, or stopped earlier."""
     ends = [(True, at) for at in solved] + [(False, budget)] * failed + [(False, at) for at in stopped]
     return Method(name, tuple(RunOutcome(run, done, at, 0.5) for run, (done, at) in enumerate(ends)), budget)
 
 
-def logged(records: dict[int, dict[int, float | None]], budget: int = 100) -> Method:
-    """Make up what was logged: each run's best fitness after so many evaluations."""
+def make_logged_method(records: dict[int, dict[int, float | None]], budget: int = 100) -> Method:
+    """Return a method whose runs logged this best fitness after these evaluations."""
     metrics = [
         {"run": run, "evaluations": evaluations, "best_fitness": fitness}
         for run, known in records.items()
@@ -36,7 +36,7 @@ def two_sided(z: float) -> float:
     return erfc(abs(z) / sqrt(2))
 
 
-def slowly(first: tuple[int, int], second: tuple[int, int]) -> float:
+def compute_barnard_slowly(first: tuple[int, int], second: tuple[int, int]) -> float:
     """Return Barnard's p-value from all outcomes that are as extreme, compared as fractions, at 2,001 common shares."""
     runs, others = first[1], second[1]
 
@@ -58,12 +58,12 @@ def slowly(first: tuple[int, int], second: tuple[int, int]) -> float:
     return float(total.max())
 
 
-def methods(name: str = "sm-r", *, min_size: int = 0, stop_early: bool = True) -> st.SearchStrategy[Method]:
+def draw_methods(name: str = "sm-r", *, min_size: int = 0, stop_early: bool = True) -> st.SearchStrategy[Method]:
     """Draw up to six runs of 20 evaluations, with many ties."""
     times = st.lists(st.integers(1, 20), max_size=6)
     stopped = st.lists(st.integers(1, 19), max_size=2) if stop_early else st.just([])
     return st.builds(
-        lambda solved, failed, stopped: method(name, solved=solved, failed=failed, stopped=stopped, budget=20),
+        lambda solved, failed, stopped: make_method(name, solved=solved, failed=failed, stopped=stopped, budget=20),
         times,
         st.integers(0, 3),
         stopped,

@@ -1,4 +1,4 @@
-"""The paper's claims, checked on made-up runs."""
+"""The paper's claims, checked on synthetic runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.helpers.outcomes import method
+from tests.helpers.outcomes import make_method
 from tfsm.analysis.claims import (
     Claim,
     Evidence,
@@ -28,12 +28,12 @@ from tfsm.plugins import load_plugins
 EARLY, LATE = list(range(10, 18)), list(range(50, 58))
 
 
-def evidence(*methods: Method) -> Evidence:
+def make_evidence(*methods: Method) -> Evidence:
     return Evidence({"d": Study("d", methods)})
 
 
-def test_who_is_faster_is_decided_by_test_and_direction() -> None:
-    found = evidence(method("a", EARLY), method("b", LATE))
+def test_a_claim_of_speed_depends_on_significance_and_direction() -> None:
+    found = make_evidence(make_method("a", EARLY), make_method("b", LATE))
     assert faster("d", "a", "b", 0.05).check(found).holds is True
     assert faster("d", "b", "a", 0.05).check(found).holds is False
     assert not_faster("d", "b", "a", 0.05).check(found).holds is True
@@ -43,14 +43,14 @@ def test_who_is_faster_is_decided_by_test_and_direction() -> None:
     assert "A 1.00" in finding.statistic
 
 
-def test_failed_runs_count_or_do_not() -> None:
-    found = evidence(method("a", EARLY), method("b", EARLY[:5], 15))
+def test_a_claim_may_include_or_exclude_failed_runs() -> None:
+    found = make_evidence(make_method("a", EARLY), make_method("b", EARLY[:5], 15))
     assert faster("d", "a", "b", 0.05).check(found).holds is True
     assert faster("d", "a", "b", 0.05, include_unsolved=False).check(found).holds is False
 
 
-def test_how_many_are_solved_is_decided_by_barnard() -> None:
-    found = evidence(method("a", EARLY), method("b", LATE), method("c", [], 10))
+def test_a_claim_of_solved_runs_uses_barnards_test() -> None:
+    found = make_evidence(make_method("a", EARLY), make_method("b", LATE), make_method("c", [], 10))
     assert solves_more("d", "a", "c", 0.05).check(found).holds is True
     assert solves_more("d", "a", "b", 0.05).check(found).holds is False
     at = solves_more("d", "a", "b", 0.05, at=30).check(found)
@@ -59,23 +59,25 @@ def test_how_many_are_solved_is_decided_by_barnard() -> None:
     assert solves_more("d", "c", "a", 0.05).check(found).holds is False
 
 
-def test_all_and_fewest_are_counted() -> None:
-    found = evidence(method("a", EARLY), method("b", EARLY, 1), method("c", [], 10))
+def test_claims_of_all_or_fewest_solved_count_runs() -> None:
+    found = make_evidence(make_method("a", EARLY), make_method("b", EARLY, 1), make_method("c", [], 10))
     assert solves_all("d", "a").check(found).holds is True
     assert solves_all("d", "a", "b").check(found).holds is False
     assert solves_fewest("d", "c").check(found).holds is True
     assert solves_fewest("d", "b").check(found).holds is False
-    assert solves_fewest("d", "b").check(evidence(method("b", [], 2), method("c", [], 2))).holds is False
+    assert solves_fewest("d", "b").check(make_evidence(make_method("b", [], 2), make_method("c", [], 2))).holds is False
 
 
-def with_fitness(name: str, values: Sequence[float]) -> Method:
-    plain = method(name, [], len(values))
+def make_method_with_fitness(name: str, values: Sequence[float]) -> Method:
+    plain = make_method(name, [], len(values))
     lines = tuple({"run": run, "evaluations": 10, "best_fitness": value} for run, value in enumerate(values))
     return Method(name, plain.outcomes, 100, lines, plain.settings)
 
 
-def test_who_is_ahead_is_decided_by_fitness() -> None:
-    found = evidence(with_fitness("a", [-1.0, -1.1, -1.2, -1.3]), with_fitness("b", [-2.0, -2.1, -2.2, -2.3]))
+def test_a_claim_of_fitness_compares_fitness() -> None:
+    found = make_evidence(
+        make_method_with_fitness("a", [-1.0, -1.1, -1.2, -1.3]), make_method_with_fitness("b", [-2.0, -2.1, -2.2, -2.3])
+    )
     assert ahead("d", "a", "b", 0.05).check(found).holds is True
     assert ahead("d", "b", "a", 0.05).check(found).holds is False
     assert "median -1.15 against -2.15" in ahead("d", "a", "b", 0.05).check(found).statistic
@@ -85,34 +87,34 @@ def test_who_is_ahead_is_decided_by_fitness() -> None:
     "claim",
     [faster("d", "a", "b", 0.05), not_faster("d", "a", "b", 0.05), solves_more("d", "a", "b", 0.05)],
 )
-def test_one_run_a_side_says_nothing(claim: Claim) -> None:
-    assert claim.check(evidence(method("a", [10]), method("b", [50]))).holds is None
+def test_one_run_per_side_is_inconclusive(claim: Claim) -> None:
+    assert claim.check(make_evidence(make_method("a", [10]), make_method("b", [50]))).holds is None
 
 
-def test_what_was_not_run_says_nothing() -> None:
+def test_missing_methods_are_inconclusive() -> None:
     for figure in FIGURES.values():
         for claim in figure.claims:
             assert claim.check(Evidence({})).holds is None, claim.text
 
 
-def robust(method_: str, operator: str, means: Sequence[float]) -> list[MutantSample]:
+def make_robustness(method_: str, operator: str, means: Sequence[float]) -> list[MutantSample]:
     return [
         MutantSample(method_, run, operator, 0.1, 1.0, np.array([mean]), np.array([mean]))
         for run, mean in enumerate(means)
     ]
 
 
-def test_more_robust_must_hold_whatever_evolved_the_solution() -> None:
+def test_a_claim_of_robustness_must_hold_for_every_method() -> None:
     high, low = [0.9, 0.91, 0.92, 0.93, 0.94, 0.95], [0.1, 0.11, 0.12, 0.13, 0.14, 0.15]
-    both = [*robust("a", "safe", high), *robust("a", "control", low)]
+    both = [*make_robustness("a", "safe", high), *make_robustness("a", "control", low)]
     claim = more_robust("safe", "control", 0.05)
     first = Robustness("d", "m", 1, 0.0, tuple(both), ())
     assert claim.check(Evidence({}, first)).holds is True
-    worse = [*both, *robust("b", "safe", low), *robust("b", "control", high)]
+    worse = [*both, *make_robustness("b", "safe", low), *make_robustness("b", "control", high)]
     assert claim.check(Evidence({}, Robustness("d", "m", 1, 0.0, tuple(worse), ()))).holds is False
 
 
-def test_the_catalog_names_what_there_is_at_the_papers_scale() -> None:
+def test_the_catalog_names_existing_parts_at_the_papers_scale() -> None:
     plugins = load_plugins()
     for figure in FIGURES.values():
         assert all(domain in plugins.domains for domain in figure.domains)
@@ -123,8 +125,8 @@ def test_the_catalog_names_what_there_is_at_the_papers_scale() -> None:
     assert FIGURES["hard-maze"].at == 60_000
 
 
-def test_a_scaled_reproduction_says_so_in_every_file(tmp_path: Path) -> None:
-    found = evidence(method("control", EARLY), method("sm-r", LATE))
+def test_a_scaled_reproduction_is_marked_in_every_file(tmp_path: Path) -> None:
+    found = make_evidence(make_method("control", EARLY), make_method("sm-r", LATE))
     small = Reproduction("parity", FIGURES["parity"], 0.1, found, ["tfsm", "reproduce", "parity", "--scale", "0.1"])
     small.save(tmp_path)
     assert "Scaled down to 0.1" in (tmp_path / "claims.md").read_text()

@@ -1,4 +1,4 @@
-"""From directories to studies."""
+"""Loading studies from directories."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tfsm.analysis.results import RunOutcome, load_studies, method_names
 from tfsm.errors import TfsmError
 
 
-def study_of(folder: Path, **record: object) -> None:
+def write_study(folder: Path, **record: object) -> None:
     members = [{"name": path.name, "directory": path.name} for path in sorted(folder.iterdir())]
-    told = {"kind": "compare", "domain": "made-up", "status": "finished", "members": members}
-    (folder / "study.json").write_text(json.dumps(told | record))
+    content = {"kind": "compare", "domain": "made-up", "status": "finished", "members": members}
+    (folder / "study.json").write_text(json.dumps(content | record))
 
 
 def test_a_run_directory_is_a_method(tmp_path: Path) -> None:
@@ -28,19 +28,19 @@ def test_a_run_directory_is_a_method(tmp_path: Path) -> None:
     assert method.directory == tmp_path / "r"
 
 
-def test_a_study_names_its_methods_and_tells_its_scale(tmp_path: Path) -> None:
+def test_a_study_has_its_methods_and_its_scale(tmp_path: Path) -> None:
     write_run(tmp_path / "s" / "sm-r-0.1", mutation="sm-r")
     write_run(tmp_path / "s" / "control")
-    study_of(tmp_path / "s", scale=0.1)
+    write_study(tmp_path / "s", scale=0.1)
     (study,) = load_studies([tmp_path / "s"])
     assert method_names(study.methods) == ["control", "sm-r-0.1"]
     assert [method.record["scale"] for method in study.methods] == [0.1, 0.1]
 
 
-def test_a_member_that_has_not_begun_is_left_out(tmp_path: Path) -> None:
+def test_a_member_that_has_not_started_is_omitted(tmp_path: Path) -> None:
     write_run(tmp_path / "s" / "control")
     (tmp_path / "s" / "later").mkdir()
-    study_of(tmp_path / "s")
+    write_study(tmp_path / "s")
     (study,) = load_studies([tmp_path / "s"])
     assert method_names(study.methods) == ["control"]
     assert "scale" not in study.methods[0].record
@@ -50,7 +50,7 @@ def test_a_folder_of_runs_becomes_a_study_for_each_domain(tmp_path: Path) -> Non
     write_run(tmp_path / "runs" / "a")
     write_run(tmp_path / "runs" / "b", domain="other")
     write_run(tmp_path / "runs" / "c" / "sm-r", mutation="sm-r")
-    study_of(tmp_path / "runs" / "c")
+    write_study(tmp_path / "runs" / "c")
     found = load_studies([tmp_path / "runs"])
     assert {study.domain: method_names(study.methods) for study in found} == {
         "made-up": ["control", "sm-r"],
@@ -71,19 +71,19 @@ def test_the_same_directory_counts_once(tmp_path: Path) -> None:
         ({"domain_options": {"bits": 5}}, ["control, bits None", "control, bits 5"]),
     ],
 )
-def test_methods_of_one_name_are_told_apart_by_what_differs(
+def test_methods_of_the_same_name_are_distinguished_by_their_settings(
     other: dict[str, object], expected: list[str], tmp_path: Path
 ) -> None:
     (study,) = load_studies([write_run(tmp_path / "a"), write_run(tmp_path / "b", **other)])
     assert method_names(study.methods) == expected
 
 
-def test_methods_that_do_not_differ_are_told_apart_by_where_they_are(tmp_path: Path) -> None:
+def test_identical_methods_are_distinguished_by_their_directories(tmp_path: Path) -> None:
     (study,) = load_studies([write_run(tmp_path / "a"), write_run(tmp_path / "b")])
     assert method_names(study.methods) == [f"control in {tmp_path / name}" for name in "ab"]
 
 
-def test_a_last_line_that_was_never_finished_is_left_out(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_ignored(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "r")
     with (directory / "metrics.jsonl").open("a") as file:
         file.write('{"run": 0, "eval')
@@ -108,7 +108,7 @@ def test_a_last_line_that_was_never_finished_is_left_out(tmp_path: Path) -> None
         ("metrics.jsonl", "[" * 100_000 + "\n", "not valid JSON: nested too deeply"),
     ],
 )
-def test_what_is_damaged_is_named(file: str, text: str, message: str, tmp_path: Path) -> None:
+def test_damaged_files_are_named(file: str, text: str, message: str, tmp_path: Path) -> None:
     directory = write_run(tmp_path / "r")
     (directory / file).write_text(text)
     with pytest.raises(TfsmError, match=message):
@@ -128,7 +128,7 @@ def test_what_is_damaged_is_named(file: str, text: str, message: str, tmp_path: 
         ({"inputs": []}, "inputs: "),
     ],
 )
-def test_what_no_run_would_have_written_is_named(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_invalid_content_is_named(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     directory = write_run(tmp_path / "r")
     record = json.loads((directory / "run.json").read_text())
     (directory / "run.json").write_text(json.dumps(record | change))
@@ -136,7 +136,7 @@ def test_what_no_run_would_have_written_is_named(change: dict[str, Any], message
         load_studies([directory])
 
 
-def test_what_is_no_run_directory_is_named(tmp_path: Path) -> None:
+def test_a_directory_without_runs_is_named(tmp_path: Path) -> None:
     with pytest.raises(TfsmError, match="no such directory"):
         load_studies([tmp_path / "nowhere"])
     with pytest.raises(TfsmError, match=r"it has no run\.json"):

@@ -30,7 +30,7 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_every_solution_meets_every_operator(solved: Path) -> None:
+def test_every_solution_is_perturbed_by_every_operator(solved: Path) -> None:
     calls: list[tuple[int, int, str]] = []
     found = measure_robustness(
         PLUGINS,
@@ -45,7 +45,7 @@ def test_every_solution_meets_every_operator(solved: Path) -> None:
     ]
     assert all(entry.fraction.shape == (7,) and entry.before == 4.0 for entry in found.entries)
     assert {entry.operator: entry.intensity for entry in found.entries} == {"control": 0.05, "sm-g-sum": 0.001}
-    # In the middle of two, by how long they took, is the later one.
+    # Of two runs ordered by evaluations, the later one counts as the median.
     (sample,) = found.samples
     assert (sample.operator, sample.fraction.shape) == ("sm-g-sum", (60,))
     assert calls[-1][:2] == (2, 2)
@@ -64,7 +64,7 @@ def test_the_same_seed_gives_the_same_mutants(solved: Path) -> None:
     assert (fractions(1) != fractions(2)).any()
 
 
-def test_nothing_solved_is_an_error_that_names_the_way_out(tmp_path: Path) -> None:
+def test_no_solution_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
     tfsm.evolve("simple-easy", mutation="control", out=tmp_path / "r", evaluations=3)
     with pytest.raises(TfsmError, match="--all"):
         measure_robustness(PLUGINS, [tmp_path / "r"], mutations=["control"], perturbations=2, histogram=0)
@@ -75,8 +75,8 @@ def test_nothing_solved_is_an_error_that_names_the_way_out(tmp_path: Path) -> No
     assert np.isfinite(found.entries[0].fraction).all()
 
 
-def test_an_operator_is_compiled_for_itself_alone() -> None:
-    """The cache goes by the identity of the operator, which Python gives to another object once it is free."""
+def test_a_compiled_operator_is_kept_alive() -> None:
+    """The cache is keyed by the id of the operator, which Python may reuse for another object."""
     domain = Parity(bits=2)
     network = Network(domain.network())
     evaluator = MutantEvaluator(domain, network, jit=False)
@@ -89,7 +89,7 @@ def test_an_operator_is_compiled_for_itself_alone() -> None:
     assert alive() is not None
 
 
-def test_performance_counts_right_sequences() -> None:
+def test_performance_counts_correct_sequences() -> None:
     domain = Parity(bits=3)
     network = Network(domain.network())
     genomes = tf.constant(np.random.default_rng(0).normal(size=(5, network.size)), tf.float32)
@@ -100,7 +100,7 @@ def test_performance_counts_right_sequences() -> None:
     np.testing.assert_array_equal(expected == 8, found.solved)
 
 
-def made_up() -> Robustness:
+def make_result() -> Robustness:
     entries = [
         MutantSample("a", run, operator, 0.1, 2.0, np.array([1.0, np.nan]), np.array([mean, mean]))
         for operator, means in {"x": [0.9, 0.8, 0.7], "y": [0.1, 0.2, 0.3]}.items()
@@ -109,10 +109,10 @@ def made_up() -> Robustness:
     return Robustness("d", "points", 2, 0.0, tuple(entries), ())
 
 
-def test_what_is_saved_can_be_read_again(tmp_path: Path) -> None:
-    made_up().save(tmp_path / "robustness.json")
+def test_saved_results_can_be_read_again(tmp_path: Path) -> None:
+    make_result().save(tmp_path / "robustness.json")
     again = Robustness.load(tmp_path / "robustness.json")
-    assert again.as_dict() == made_up().as_dict()
+    assert again.as_dict() == make_result().as_dict()
     assert np.isnan(again.entries[0].performance[1])
     (tmp_path / "robustness.json").write_text('{"entries": []}')
     with pytest.raises(TfsmError, match="not a robustness record"):
@@ -120,7 +120,7 @@ def test_what_is_saved_can_be_read_again(tmp_path: Path) -> None:
 
 
 def test_operators_are_compared_on_each_methods_solutions() -> None:
-    (pair,) = made_up().pairs()
+    (pair,) = make_result().pairs()
     assert (pair.method, pair.first, pair.second) == ("a", "x", "y")
     # Three against three without overlap: U = 9, p = 2 / C(6, 3) = 0.1; alone in its family.
     assert (pair.verdict.statistic, pair.verdict.p, pair.verdict.adjusted) == (
@@ -128,4 +128,4 @@ def test_operators_are_compared_on_each_methods_solutions() -> None:
         pytest.approx(0.1),
         pytest.approx(0.1),
     )
-    np.testing.assert_allclose(made_up().means("a", "x"), [0.9, 0.8, 0.7])
+    np.testing.assert_allclose(make_result().means("a", "x"), [0.9, 0.8, 0.7])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.analysis.cases import method, methods, slowly, two_sided
+from tests.analysis.cases import compute_barnard_slowly, draw_methods, make_method, two_sided
 from tfsm import analysis as statistics
 from tfsm.analysis import (
     Verdict,
@@ -32,7 +32,7 @@ from tfsm.errors import TfsmError
 @pytest.mark.parametrize(
     ("first", "second", "p"),
     [
-        # Only all against none is as extreme, either way round: 2 q² (1 - q)², at the most 2/16.
+        # Only all against none is as extreme, in both directions: 2 q² (1 - q)², at the most 2/16.
         ((2, 2), (0, 2), 1 / 8),
         ((3, 3), (0, 3), 1 / 32),
         ((20, 20), (0, 20), 2 / 4**20),
@@ -64,7 +64,7 @@ def test_the_score_by_hand() -> None:
     ],
 )
 def test_no_outcome_that_is_as_extreme_is_missed(first: tuple[int, int], second: tuple[int, int]) -> None:
-    assert barnard_p_value(first, second) == pytest.approx(slowly(first, second), rel=2e-3)
+    assert barnard_p_value(first, second) == pytest.approx(compute_barnard_slowly(first, second), rel=2e-3)
 
 
 @settings(max_examples=30, deadline=None)
@@ -73,7 +73,7 @@ def test_any_small_table(pair: tuple[tuple[int, int], tuple[int, int]]) -> None:
     first, second = pair
     assume(0 < first[0] + second[0] < first[1] + second[1])
     p = barnard_p_value(first, second)
-    assert p == pytest.approx(slowly(first, second), rel=2e-3)
+    assert p == pytest.approx(compute_barnard_slowly(first, second), rel=2e-3)
     assert p == barnard_p_value(second, first)
     unsolved = (first[1] - first[0], first[1]), (second[1] - second[0], second[1])
     assert p == pytest.approx(barnard_p_value(*unsolved), rel=1e-9)
@@ -88,7 +88,7 @@ def test_two_methods_by_hand() -> None:
     # All: U = 0; 2 of the C(6, 3) = 20 deals of 1, 2, 3, 50 and two ties are as extreme.
     # Solved alone: the second has one run.
     # At the end 3 of 3 against 1 of 3, at 50 the same, at 20 3 of 3 against none: 1/32.
-    found = compare(method("a", solved=[1, 2, 3]), method("b", solved=[50], failed=2), at=20)
+    found = compare(make_method("a", solved=[1, 2, 3]), make_method("b", solved=[50], failed=2), at=20)
     assert (found.first, found.second, found.at, list(found.verdicts)) == ("a", "b", 20, KEYS)
     verdicts = found.verdicts
     assert verdicts["mann-whitney-all"].statistic == 0
@@ -104,7 +104,7 @@ def test_two_methods_by_hand() -> None:
 
 
 def test_the_solution_at_exactly_the_evaluations_counts() -> None:
-    first, second = method("a", solved=[20, 20]), method("b", solved=[21, 21])
+    first, second = make_method("a", solved=[20, 20]), make_method("b", solved=[21, 21])
     assert compare(first, second, at=20).verdicts["barnard-at"].p == pytest.approx(1 / 8)
     assert compare(first, second, at=21).verdicts["barnard-at"].note == "all runs solved on both sides"
     assert "barnard-at" not in compare(first, second).verdicts
@@ -112,21 +112,21 @@ def test_the_solution_at_exactly_the_evaluations_counts() -> None:
 
 def test_superiority_counts_pairs() -> None:
     # 1 is faster than both, 3 than the unsolved one; unsolved and unsolved are half: (2 + 1 + 1/2) / 6.
-    found = compare(method("a", solved=[1, 3], failed=1), method("b", solved=[2], failed=1))
+    found = compare(make_method("a", solved=[1, 3], failed=1), make_method("b", solved=[2], failed=1))
     assert found.superiority == pytest.approx(3.5 / 6)
-    assert compare(method("a", solved=[1]), method("b", solved=[9])).superiority == 1
-    assert compare(method("a", failed=2), method("b", failed=3)).superiority == 0.5
+    assert compare(make_method("a", solved=[1]), make_method("b", solved=[9])).superiority == 1
+    assert compare(make_method("a", failed=2), make_method("b", failed=3)).superiority == 0.5
 
 
 def test_a_solution_at_the_end_of_the_budget_beats_an_unsolved_run() -> None:
-    found = compare(method("a", solved=[100, 100]), method("b", failed=2))
+    found = compare(make_method("a", solved=[100, 100]), make_method("b", failed=2))
     assert found.superiority == 1
     # Two of the six deals of two solutions and two ties.
     assert found.verdicts["mann-whitney-all"].p == pytest.approx(2 / 6)
 
 
 def test_the_difference_of_the_shares_is_built_from_wilsons_intervals() -> None:
-    difference = compare(method("a", solved=[1, 2, 3]), method("b", solved=[50], failed=2)).solved_difference
+    difference = compare(make_method("a", solved=[1, 2, 3]), make_method("b", solved=[50], failed=2)).solved_difference
     assert difference is not None
     assert difference.value == pytest.approx(2 / 3)
     (low, _), (other_low, other_high) = wilson_interval(3, 3), wilson_interval(1, 3)
@@ -134,8 +134,8 @@ def test_the_difference_of_the_shares_is_built_from_wilsons_intervals() -> None:
     assert (difference.high - difference.value) ** 2 == pytest.approx((1 / 3 - other_low) ** 2)
 
 
-@pytest.mark.parametrize("second", [method("b", solved=[5]), method("b", failed=1)])
-@pytest.mark.parametrize("first", [method("a", solved=[5]), method("a", solved=[1, 2, 3], failed=1)])
+@pytest.mark.parametrize("second", [make_method("b", solved=[5]), make_method("b", failed=1)])
+@pytest.mark.parametrize("first", [make_method("a", solved=[5]), make_method("a", solved=[1, 2, 3], failed=1)])
 def test_one_run_on_a_side_is_no_test(first: Method, second: Method) -> None:
     for pair in ((first, second), (second, first)):
         found = compare(*pair, at=50)
@@ -144,15 +144,15 @@ def test_one_run_on_a_side_is_no_test(first: Method, second: Method) -> None:
         assert found.solved_difference is not None
 
 
-@pytest.mark.parametrize("other", [method("b"), method("b", solved=[5, 6]), method("b", failed=9)])
+@pytest.mark.parametrize("other", [make_method("b"), make_method("b", solved=[5, 6]), make_method("b", failed=9)])
 def test_no_runs_on_a_side(other: Method) -> None:
-    found = compare(method("a"), other, at=50)
+    found = compare(make_method("a"), other, at=50)
     assert {(verdict.p, verdict.note) for verdict in found.verdicts.values()} == {(None, TOO_FEW)}
     assert (found.superiority, found.solved_difference) == (None, None)
 
 
 def test_nothing_solved_on_either_side() -> None:
-    found = compare(method("a", failed=20), method("b", failed=20), at=50)
+    found = compare(make_method("a", failed=20), make_method("b", failed=20), at=50)
     for key in ("mann-whitney-all", "barnard-end", "barnard-at", "log-rank"):
         assert (found.verdicts[key].p, found.verdicts[key].note) == (1, "no solved runs"), key
     assert found.verdicts["mann-whitney-solved"].p is None
@@ -161,41 +161,44 @@ def test_nothing_solved_on_either_side() -> None:
 
 
 def test_everything_solved_at_once() -> None:
-    found = compare(method("a", solved=[7, 7, 7]), method("b", solved=[7, 7]), at=7)
+    found = compare(make_method("a", solved=[7, 7, 7]), make_method("b", solved=[7, 7]), at=7)
     assert {verdict.p for verdict in found.verdicts.values()} == {1}
     assert all(verdict.note for verdict in found.verdicts.values())
     assert found.superiority == 0.5
 
 
-def test_runs_that_stopped_early_are_told() -> None:
-    first, second = method("a", solved=[10, 20], stopped=[40, 60]), method("b", solved=[30], failed=3)
+def test_runs_that_stopped_early_are_noted() -> None:
+    first, second = make_method("a", solved=[10, 20], stopped=[40, 60]), make_method("b", solved=[30], failed=3)
     verdicts = compare(first, second, at=50).verdicts
-    told = "runs that stopped before 100 evaluations and count as unsolved: 2"
-    assert verdicts["mann-whitney-all"].note == verdicts["barnard-end"].note == told
+    note = "runs that stopped before 100 evaluations and count as unsolved: 2"
+    assert verdicts["mann-whitney-all"].note == verdicts["barnard-end"].note == note
     assert verdicts["barnard-at"].note == "runs that stopped before 50 evaluations and count as unsolved: 1"
     assert verdicts["log-rank"].note == ""
-    nothing = compare(method("a", stopped=[5, 5]), method("b", failed=2)).verdicts["mann-whitney-all"]
-    assert nothing.note == f"no solved runs; {told}"
+    nothing = compare(make_method("a", stopped=[5, 5]), make_method("b", failed=2)).verdicts["mann-whitney-all"]
+    assert nothing.note == f"no solved runs; {note}"
 
 
-def test_different_budgets_are_told() -> None:
-    first, second = method("a", solved=[10], failed=2, budget=50), method("b", solved=[60, 70], budget=100)
+def test_different_budgets_are_noted() -> None:
+    first, second = make_method("a", solved=[10], failed=2, budget=50), make_method("b", solved=[60, 70], budget=100)
     note = compare(first, second).verdicts["barnard-end"].note
     assert note == "runs that stopped before 100 evaluations and count as unsolved: 2"
 
 
-def test_a_hundred_runs_a_side() -> None:
-    # Of the first 80 are solved, of the second 50, and 40 and 10 by then: every test sees that.
-    first, second = method("a", solved=[*range(11, 91)], failed=20), method("b", solved=[*range(41, 91)], failed=50)
+def test_a_hundred_runs_per_side() -> None:
+    # Of the first 80 are solved, of the second 50, and 40 and 10 by then: every test detects that.
+    first, second = (
+        make_method("a", solved=[*range(11, 91)], failed=20),
+        make_method("b", solved=[*range(41, 91)], failed=50),
+    )
     verdicts = compare(first, second, at=50).verdicts
-    assert verdicts["barnard-end"].p == pytest.approx(slowly((80, 100), (50, 100)), rel=2e-3)
-    assert verdicts["barnard-at"].p == pytest.approx(slowly((40, 100), (10, 100)), rel=2e-3)
+    assert verdicts["barnard-end"].p == pytest.approx(compute_barnard_slowly((80, 100), (50, 100)), rel=2e-3)
+    assert verdicts["barnard-at"].p == pytest.approx(compute_barnard_slowly((40, 100), (10, 100)), rel=2e-3)
     times = [verdict.p for key, verdict in verdicts.items() if key != "mann-whitney-fitness"]
     assert all(p is not None and p < 1e-3 for p in times)
 
 
-def test_a_table_is_worked_out_once() -> None:
-    first, second = method("a", solved=[1, 2, 3, 4], failed=1), method("b", solved=[5], failed=6)
+def test_a_table_is_computed_once() -> None:
+    first, second = make_method("a", solved=[1, 2, 3, 4], failed=1), make_method("b", solved=[5], failed=6)
     compare(first, second)
     before = _p.cache_info()
     compare(second, first)
@@ -203,8 +206,8 @@ def test_a_table_is_worked_out_once() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(methods("a"), methods("b"))
-def test_turned_round_a_comparison_says_the_same(first: Method, second: Method) -> None:
+@given(draw_methods("a"), draw_methods("b"))
+def test_a_comparison_is_symmetric(first: Method, second: Method) -> None:
     one, other = compare(first, second, at=10), compare(second, first, at=10)
     assert list(one.verdicts) == KEYS
     for key in KEYS:
@@ -225,7 +228,7 @@ def test_turned_round_a_comparison_says_the_same(first: Method, second: Method) 
 
 
 @settings(max_examples=30, deadline=None)
-@given(methods("a", min_size=2))
+@given(draw_methods("a", min_size=2))
 def test_a_method_does_not_differ_from_itself(runs: Method) -> None:
     found = compare(runs, runs, at=10)
     assert found.superiority == 0.5
@@ -246,10 +249,10 @@ def test_fitness_is_compared_where_nothing_is_solved() -> None:
     assert tied.p == 1.0
 
 
-FAST = method("fast", solved=[*range(1, 21)])
-SLOW = method("slow", solved=[*range(51, 71)])
-NEVER = method("never", failed=20)
-ONCE = method("once", solved=[5])
+FAST = make_method("fast", solved=[*range(1, 21)])
+SLOW = make_method("slow", solved=[*range(51, 71)])
+NEVER = make_method("never", failed=20)
+ONCE = make_method("once", solved=[5])
 
 
 def test_holm_by_hand() -> None:
@@ -257,7 +260,7 @@ def test_holm_by_hand() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
-def test_tests_that_were_not_made_are_not_of_the_family() -> None:
+def test_skipped_tests_do_not_count_in_the_family() -> None:
     assert holm([None, 0.01, None, 0.04]) == [None, pytest.approx(0.02), None, pytest.approx(0.04)]
     assert holm([None]) == [None]
     assert holm([]) == []
@@ -286,7 +289,7 @@ def test_all_pairs_in_order() -> None:
     )
 
 
-def test_each_test_is_a_family_of_its_own() -> None:
+def test_each_kind_of_test_is_a_separate_family() -> None:
     found = compare_all(Study("parity", (FAST, SLOW, NEVER)), at=50)
     # At 50 all of the first and none of the others are solved: the largest over q of q²⁰ (1 - q)²⁰ twice,
     # 2/4²⁰, and 1. Two of three are equal and least: each times 3 and the last stays.
@@ -306,22 +309,22 @@ def test_against_a_baseline() -> None:
     assert "barnard-at" not in found[0].verdicts
 
 
-def test_an_unknown_baseline_is_told_all_names() -> None:
+def test_an_unknown_baseline_is_an_error_with_all_names() -> None:
     with pytest.raises(TfsmError, match="no method named 'control' to compare with; there are fast, slow, never"):
         compare_all(Study("parity", (FAST, SLOW, NEVER)), baseline="control")
 
 
-def test_one_method_has_nobody_to_be_compared_with() -> None:
+def test_a_single_method_has_no_comparisons() -> None:
     assert compare_all(Study("parity", (FAST,))) == []
     assert compare_all(Study("parity", (FAST,)), baseline="fast") == []
 
 
-def test_one_run_a_side_is_never_significant() -> None:
+def test_one_run_per_side_is_never_significant() -> None:
     for pair in compare_all(Study("parity", (ONCE, SLOW, NEVER)), baseline="once", at=50):
         assert not any(is_significant(verdict, level=1.1) for verdict in pair.verdicts.values())
 
 
-def test_significant_is_what_stays_below_the_level_after_adjusting() -> None:
+def test_significance_is_decided_after_adjustment() -> None:
     assert is_significant(Verdict("", 1.0, 0.01, adjusted=0.04))
     assert not is_significant(Verdict("", 1.0, 0.01, adjusted=0.05))
     assert not is_significant(Verdict("", 1.0, 0.01, adjusted=0.06))
@@ -338,7 +341,7 @@ def test_mann_whitney_without_ties() -> None:
 
 def test_mann_whitney_of_few_with_ties_is_exact() -> None:
     # One of the C(6, 3) = 20 ways to deal three values and three ties has all ties on the second side, and one on
-    # the first; the normal approximation would say 0.064.
+    # the first; the normal approximation would give 0.064.
     verdict = mann_whitney([1, 2, 3], [inf, inf, inf])
     assert verdict.statistic == 0
     assert verdict.p == pytest.approx(2 / 20)
@@ -370,7 +373,7 @@ def test_mann_whitney_of_too_few(first: list[float], second: list[float]) -> Non
 
 
 def test_barnard_by_hand() -> None:
-    # p is worked out in test_barnard.py; the score is 1 / sqrt(1/4 · (1/2 + 1/2)).
+    # p is computed by hand above; the score is 1 / sqrt(1/4 · (1/2 + 1/2)).
     verdict = barnard((2, 2), (0, 2))
     assert (verdict.statistic, verdict.note) == (2, "")
     assert verdict.p == pytest.approx(1 / 8)
@@ -399,7 +402,7 @@ Z = (2 - 1 / 2 - 1 / 3) / sqrt(1 / 4 + 2 / 9)
 
 
 @pytest.mark.parametrize("second", [([3, 4], [True, True]), ([100, 100], [False, False]), ([2, 50], [False, False])])
-def test_log_rank_counts_runs_as_long_as_they_went_on(second: tuple[list[int], list[bool]]) -> None:
+def test_log_rank_counts_runs_until_they_stopped(second: tuple[list[int], list[bool]]) -> None:
     verdict = log_rank(([1, 2], [True, True]), second)
     assert verdict.statistic == pytest.approx(Z)
     assert verdict.p == pytest.approx(two_sided(Z))
@@ -452,43 +455,43 @@ def test_a_broken_child_retains_nothing() -> None:
 
 
 @pytest.mark.parametrize("worst", [3.0, 4.0])
-def test_of_a_parent_no_better_than_the_worst_equal_children_retain_all(worst: float) -> None:
+def test_equal_children_of_the_worst_parent_retain_everything(worst: float) -> None:
     assert retention(3, np.array([3.0, 2.0, 5.0, np.nan]), worst=worst).tolist() == [1, 0, 1, 0]
 
 
-def test_shapes_stay() -> None:
+def test_shapes_are_kept() -> None:
     assert retention(1, np.zeros((3, 50)), worst=0).shape == (3, 50)
     assert retention(1, np.zeros(0), worst=0).shape == (0,)
 
 
 @pytest.mark.parametrize(("parent", "worst"), [(math.nan, 0), (math.inf, 0), (1, -math.inf), (1, math.nan)])
-def test_a_parent_or_worst_that_is_not_finite_is_told(parent: float, worst: float) -> None:
+def test_a_parent_or_worst_that_is_not_finite_is_an_error(parent: float, worst: float) -> None:
     with pytest.raises(TfsmError, match="must be finite"):
         retention(parent, np.ones(2), worst)
 
 
 @given(ANY, st.lists(st.floats()), ANY)
-def test_always_between_nothing_and_all(parent: float, children: list[float], worst: float) -> None:
+def test_a_fraction_lies_between_zero_and_one(parent: float, children: list[float], worst: float) -> None:
     kept = retention(parent, np.array([*children, parent]), worst)
     assert ((kept >= 0) & (kept <= 1)).all()
     assert kept[-1] == 1
 
 
-def test_two_operators_are_compared_by_where_their_values_lie() -> None:
+def test_two_operators_are_compared_by_rank() -> None:
     # Apart without ties: 2 of C(8, 4) = 70 orders.
     verdict = compare_retention(np.array([0.9, 0.8, 0.95, 1.0]), np.array([0.1, 0.2, 0.3, 0.0]))
     assert (verdict.test, verdict.statistic) == ("Mann-Whitney U", 16)
     assert verdict.p == pytest.approx(2 / 70)
 
 
-def test_operators_that_cannot_be_told_apart() -> None:
+def test_operators_with_equal_values_do_not_differ() -> None:
     tied = compare_retention(np.ones(20), np.ones(20))
     assert (tied.p, tied.note) == (1, "all values are tied")
     few = compare_retention(np.ones(1), np.zeros(20))
     assert (few.p, few.note) == (None, "needs two values or more on each side")
 
 
-def test_values_that_are_not_finite_are_told() -> None:
+def test_values_that_are_not_finite_are_an_error() -> None:
     with pytest.raises(TfsmError, match="must be finite"):
         compare_retention(np.array([0.5, np.nan]), np.ones(2))
 
@@ -498,6 +501,6 @@ def test_importing_the_statistics_imports_no_tensorflow() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_exists() -> None:
     assert sorted(statistics.__all__) == statistics.__all__
     assert all(callable(getattr(statistics, name)) for name in statistics.__all__)

@@ -1,4 +1,4 @@
-"""The table of faults: what it counts, and that it can be continued."""
+"""The table of faults counts losses, and can be continued."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_loss_is_counted_and_fails_the_command(
     assert "flood: far too much: swept away" in errors
 
 
-def test_rows_that_are_there_may_be_kept(tmp_path: Path, trials: list[Trial]) -> None:
+def test_existing_rows_may_be_kept(tmp_path: Path, trials: list[Trial]) -> None:
     out = tmp_path / "faults.md"
     faults.main(["--out", str(out)])
     before = faults._read_rows(out)

@@ -1,4 +1,4 @@
-"""Operations are counted as by hand."""
+"""Floating-point operations agree with counts by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_flops_of_a_dense_network_are_counted_by_hand() -> None:
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(5), keras.layers.Dense(2)])
     each = list_products(model, experiences=7)
     assert count_forward_flops(each) == 2 * 7 * (3 * 5 + 5 * 2)
-    # Both weights' gradients, and what flows back through the second layer alone.
+    # The gradients of both kernels, and the gradient through the second layer.
     assert count_backward_flops(each) == 2 * 7 * (3 * 5 + 2 * 5 * 2)
     assert count_sum_flops(each, 2) == count_forward_flops(each) + 2 * count_backward_flops(each)
 

@@ -1,4 +1,4 @@
-"""The command, and one small part of the suite for real."""
+"""The command line of the benchmarks, and one small benchmark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_all_parts_run_by_default() -> None:
 
 
 @pytest.mark.slow
-def test_a_small_part_really_runs(tmp_path: Path) -> None:
+def test_a_small_part_runs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "e", "--plots", "--out", str(tmp_path)]
     command += ["--markdown", str(tmp_path / "tables.md")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)

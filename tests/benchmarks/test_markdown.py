@@ -1,4 +1,4 @@
-"""Results as Markdown, from made-up numbers."""
+"""Results as Markdown, from synthetic numbers."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_target_that_is_missed_is_not_hidden(results: Path) -> None:
     assert "| tfsm, 20 runs vs. evosax | not slower | 0.5 [0.4, 0.6] | **no** |" in render_markdown(results)
 
 
-def test_a_limit_is_held_if_every_network_keeps_it() -> None:
+def test_a_limit_is_met_if_every_network_meets_it() -> None:
     rows = [
         {"network": network, "operator": "sm-g-sum", "forward passes": about(cost), "limit": "6", "held": cost <= 6}
         for network, cost in (("dense", 3.0), ("deep", 7.0))
@@ -142,6 +142,6 @@ def test_a_part_that_could_not_be_measured_leaves_a_page(results: Path) -> None:
     assert "| dense | OpError: no |" in render_markdown(results)
 
 
-def test_tables_are_written_if_asked_for() -> None:
+def test_tables_are_written_on_request() -> None:
     assert make_parser().parse_args(["--markdown", "tables.md"]).markdown == Path("tables.md")
     assert make_parser().parse_args([]).markdown is None

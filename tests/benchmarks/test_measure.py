@@ -1,4 +1,4 @@
-"""Timing and its statistics, on made-up numbers."""
+"""Timing and its statistics, on synthetic numbers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def test_quartiles_include_the_median() -> None:
     assert compute_quartiles([5.0, 1.0, 2.0, 4.0, 3.0]) == Quartiles(3.0, 2.0, 4.0, 5)
 
 
-def test_there_are_no_quartiles_of_nothing() -> None:
+def test_quartiles_of_no_values_are_an_error() -> None:
     with pytest.raises(ValueError, match="no samples"):
         compute_quartiles([])
 
 
-def test_a_rate_is_work_by_time() -> None:
+def test_a_rate_is_work_per_time() -> None:
     assert compute_rate([0.5, 0.5], 10.0).median == 20.0
 
 
@@ -43,7 +43,7 @@ def test_a_ratio_pairs_neighbors_so_that_a_common_disturbance_cancels() -> None:
 
 
 @given(exponent=st.floats(-2, 3), factor=st.floats(1e-3, 1e3))
-def test_a_power_law_is_found_again(exponent: float, factor: float) -> None:
+def test_a_power_law_is_recovered(exponent: float, factor: float) -> None:
     x = [10.0, 100.0, 1000.0]
     fit = fit_power_law(x, [factor * value**exponent for value in x])
     assert fit.exponent == pytest.approx(exponent, abs=1e-6)
@@ -56,7 +56,7 @@ def test_a_power_law_needs_two_sizes(x: list[float], y: list[float]) -> None:
         fit_power_law(x, y)
 
 
-def test_candidates_are_measured_in_turns() -> None:
+def test_candidates_are_measured_alternately() -> None:
     order: list[str] = []
     effort = Effort(quick=True, repetitions=3, seconds=0.0, max_seconds=1.0)
     interleave({name: lambda name=name: order.append(name) for name in "ab"}, effort)
@@ -80,6 +80,6 @@ def test_a_ratio_of_unequal_numbers_of_repetitions_uses_the_pairs_there_are() ->
     assert compute_ratio([4.0, 6.0], [2.0, 2.0, 2.0]).samples == 2
 
 
-def test_a_power_law_says_how_much_it_explains() -> None:
+def test_a_power_law_reports_its_fit() -> None:
     assert fit_power_law([1, 10, 100], [1, 10, 100]).explained == pytest.approx(1.0)
     assert fit_power_law([1, 10, 100], [1, 50, 1]).explained < 0.1

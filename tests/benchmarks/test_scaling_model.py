@@ -1,4 +1,4 @@
-"""The model of many workers, on made-up numbers."""
+"""The model of many workers, on synthetic numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_the_overhead_is_the_time_of_one_worker_without_work() -> None:
     assert predicted == pytest.approx(4 / 0.2)
 
 
-def test_everything_is_in_the_tables_and_drawn(tmp_path: Path) -> None:
+def test_all_results_are_tabulated_and_drawn(tmp_path: Path) -> None:
     results = {
         "cores": 2,
         "threads": [{"backend": "local", "workers": None, "rate": 12.0}],

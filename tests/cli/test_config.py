@@ -21,7 +21,7 @@ class BuiltIns(CliContext):
 
 
 @pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _empty_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
@@ -29,7 +29,7 @@ def tfsm_config(*arguments: str) -> Result:
     return CliRunner().invoke(app, list(arguments), obj=BuiltIns())
 
 
-def shown(*arguments: str) -> dict[str, list[str]]:
+def show_settings(*arguments: str) -> dict[str, list[str]]:
     """Return the rows of `config show` by setting."""
     result = tfsm_config("show", *arguments)
     assert result.exit_code == 0, result.output
@@ -39,7 +39,7 @@ def shown(*arguments: str) -> dict[str, list[str]]:
 
 def test_show_lists_settings_values_and_sources(tmp_path: Path) -> None:
     Path("tfsm.toml").write_text("[run]\nseed = 7\n")
-    rows = shown("parity", "--mutation", "sm-g-abs", "--set", "bits=5")
+    rows = show_settings("parity", "--mutation", "sm-g-abs", "--set", "bits=5")
 
     assert rows["SETTING"] == ["VALUE", "FROM"]
     assert rows["mutation"] == ["sm-g-abs", "command line"]
@@ -52,16 +52,16 @@ def test_show_lists_settings_values_and_sources(tmp_path: Path) -> None:
 
 
 def test_without_a_mutation_the_control_is_shown() -> None:
-    assert shown("parity")["mutation"] == ["control", "default of this command"]
+    assert show_settings("parity")["mutation"] == ["control", "default of this command"]
 
 
 @pytest.mark.parametrize("toml", ["", '[run]\nobservers = ["tensorboard"]'], ids=["plain", "observed"])
-def test_every_key_that_show_prints_is_one_that_set_takes(toml: str) -> None:
+def test_every_key_in_show_is_accepted_by_set(toml: str) -> None:
     Path("tfsm.toml").write_text(toml)
-    rows = shown("parity", "--mutation", "sm-r")
+    rows = show_settings("parity", "--mutation", "sm-r")
     assert ("tensorboard.histograms" in rows) is bool(toml)
     for setting in rows.keys() - {"SETTING", "domain", "mutation"}:
-        again = shown("parity", "--mutation", "sm-r", "--set", f"{setting}={rows[setting][0]}")
+        again = show_settings("parity", "--mutation", "sm-r", "--set", f"{setting}={rows[setting][0]}")
         assert again[setting] == [rows[setting][0], f"--set {setting}={rows[setting][0]}"]
 
 
@@ -78,7 +78,7 @@ def test_show_as_json(tmp_path: Path) -> None:
 def test_without_a_domain_show_prints_files_and_defaults(tmp_path: Path) -> None:
     Path("tfsm.toml").write_text("[run.intensity]\nsm-r = 0.25\n")
     output = tfsm_config("show").stdout
-    rows = shown()
+    rows = show_settings()
 
     assert output.index(str(built_in_path())) < output.index(f"  {tmp_path / 'tfsm.toml'}\n")
     assert rows["population"] == ["250", "built-in tfsm.toml [run]"]
@@ -100,7 +100,7 @@ def test_without_a_domain_show_prints_files_and_defaults(tmp_path: Path) -> None
         (["parity", "--set", "bits"], "--set bits: expected key=value"),
     ],
 )
-def test_mistakes_are_errors_of_the_user(arguments: list[str], message: str) -> None:
+def test_mistakes_are_user_errors(arguments: list[str], message: str) -> None:
     error = tfsm_config("show", *arguments).exception
 
     assert type(error).__module__ == "tfsm.errors"
@@ -116,7 +116,7 @@ def test_path_prints_the_files_in_order_even_if_one_is_broken(tmp_path: Path) ->
     assert mine == [str(built_in_path()), str(tmp_path / "mine.toml")]
 
 
-def test_path_names_a_checkouts_own_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_names_the_file_of_a_checkout_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(built_in_path().parent)
 
     assert tfsm_config("path").stdout.splitlines() == [str(built_in_path())]

@@ -1,4 +1,4 @@
-"""`tfsm doctor` tells how a run would be compiled, without running it."""
+"""`tfsm doctor` and `tfsm runs`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfsm.cli.inspect import app
 from tfsm.errors import TfsmError
 
 
-def diagnosis(*arguments: str, cwd: Path) -> dict[str, Any]:
+def run_doctor(*arguments: str, cwd: Path) -> dict[str, Any]:
     done = tfsm("doctor", *arguments, "--json", cwd=cwd)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -23,7 +23,7 @@ def diagnosis(*arguments: str, cwd: Path) -> dict[str, Any]:
 
 
 def test_parity_has_no_slow_path(tmp_path: Path) -> None:
-    found = diagnosis("parity", "--mutation", "sm-g-abs", "--runs", "20", cwd=tmp_path)
+    found = run_doctor("parity", "--mutation", "sm-g-abs", "--runs", "20", cwd=tmp_path)
     assert found["weights"] == 1302
     assert found["compile"] == "xla"
     assert found["runs_at_once"] == 20
@@ -35,8 +35,8 @@ def test_parity_has_no_slow_path(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir()), "nothing is written"
 
 
-def test_what_slows_a_run_is_named_with_its_reason(tmp_path: Path) -> None:
-    found = diagnosis(
+def test_slow_layers_are_named_with_a_reason(tmp_path: Path) -> None:
+    found = run_doctor(
         "parity", "--mutation", "sm-g-so", "--runs", "9", "--set", "compile=graph", "--set", "memory=0.01", cwd=tmp_path
     )
     assert found["slow"] == ["no XLA: compile = 'graph'"]
@@ -45,11 +45,11 @@ def test_what_slows_a_run_is_named_with_its_reason(tmp_path: Path) -> None:
     assert found["sensitivities"] == "measured for every child"
     assert any(
         "copies the weights" in line
-        for line in diagnosis("simple-easy", "--mutation", "sm-g-abs", cwd=tmp_path)["slow"]
+        for line in run_doctor("simple-easy", "--mutation", "sm-g-abs", cwd=tmp_path)["slow"]
     )
 
 
-def test_the_table_is_for_people(tmp_path: Path) -> None:
+def test_the_table_is_readable(tmp_path: Path) -> None:
     done = tfsm("doctor", "parity", "--mutation", "control", cwd=tmp_path)
     assert done.returncode == 0
     assert "nothing falls back to a slow path" in done.stdout
@@ -90,7 +90,7 @@ def test_the_table_names_every_directory(runs: Path) -> None:
     assert any("interrupted" in line and "1/2" in line and "other" in line for line in lines)
 
 
-def test_showing_tells_how_each_run_ended(runs: Path) -> None:
+def test_show_prints_how_each_run_ended(runs: Path) -> None:
     shown = tfsm_runs("show", "runs/a").stdout
     assert "run of made-up, finished, 1 of 2 runs solved" in shown
     assert ["control", "0", "yes", "40", "1.0000"] in [line.split() for line in shown.splitlines()]
@@ -98,7 +98,7 @@ def test_showing_tells_how_each_run_ended(runs: Path) -> None:
     assert json.loads(tfsm_runs("show", "runs/a", "--json").stdout)["settings"]["mutation"] == "control"
 
 
-def test_removing_asks_first(runs: Path) -> None:
+def test_remove_asks_for_confirmation(runs: Path) -> None:
     assert "kept" in tfsm_runs("rm", "runs/a", input="n\n").stderr
     assert (runs / "a").exists()
     assert tfsm_runs("rm", "runs/a", input="y\n").exit_code == 0
@@ -107,7 +107,7 @@ def test_removing_asks_first(runs: Path) -> None:
     assert not (runs / "b").exists()
 
 
-def test_nothing_is_removed_if_one_of_them_is_no_run(runs: Path) -> None:
+def test_nothing_is_removed_if_one_directory_is_not_a_run(runs: Path) -> None:
     result = tfsm_runs("rm", "runs/a", str(runs.parent), "--yes")
     assert isinstance(result.exception, TfsmError)
     assert "nothing was removed" in str(result.exception)

@@ -1,4 +1,4 @@
-"""What becomes of errors on their way to the user."""
+"""Errors, start-up time, completion, and unusual file names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfsm.cli import main as module
 from tfsm.cli.main import main
 
 
-def ended(monkeypatch: pytest.MonkeyPatch, error: BaseException, cause: BaseException | None) -> int:
+def run_failing_app(monkeypatch: pytest.MonkeyPatch, error: BaseException, cause: BaseException | None) -> int:
     def app(**_: object) -> NoReturn:
         raise error from cause
 
@@ -27,14 +27,16 @@ def ended(monkeypatch: pytest.MonkeyPatch, error: BaseException, cause: BaseExce
     return int(str(found.value.code))
 
 
-def test_ctrl_c_is_ctrl_c_even_where_a_library_makes_an_error_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ended(monkeypatch, KeyboardInterrupt(), None) == 130
-    assert ended(monkeypatch, SystemError("returned a result with an exception set"), KeyboardInterrupt()) == 130
+def test_an_interrupt_wrapped_by_a_library_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_failing_app(monkeypatch, KeyboardInterrupt(), None) == 130
+    assert (
+        run_failing_app(monkeypatch, SystemError("returned a result with an exception set"), KeyboardInterrupt()) == 130
+    )
 
 
-def test_an_error_of_our_own_making_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemError, match="a bug"):
-        ended(monkeypatch, SystemError("a bug"), ValueError("of somebody"))
+        run_failing_app(monkeypatch, SystemError("a bug"), ValueError("of a library"))
 
 
 HEAVY = {"tensorflow", "keras", "scipy", "numpy", "matplotlib"}
@@ -88,11 +90,11 @@ def test_nothing_heavy_is_imported(site: FakeSite, case: str) -> None:
     "case",
     [case if case in ("help", "complete a name") else pytest.param(case, marks=pytest.mark.slow) for case in CASES],
 )
-def test_it_takes_less_than_a_second(site: FakeSite, case: str) -> None:
+def test_a_light_command_takes_less_than_a_second(site: FakeSite, case: str) -> None:
     arguments, variables, output = CASES[case]
 
     def seconds() -> float:
-        # Processor time: on a busy machine the clock on the wall measures what else is running.
+        # Processor time, because wall time depends on other processes.
         before = os.times()
         result = site.tfsm_process(*arguments, **variables)
         after = os.times()
@@ -109,14 +111,14 @@ def test_importing_tfsm_imports_little(site: FakeSite) -> None:
     assert not imported & (HEAVY | {"pydantic", "typer", "rich"})
 
 
-def test_completion_leaves_out_a_plugin_that_is_broken(site: FakeSite) -> None:
+def test_completion_omits_a_broken_plugin(site: FakeSite) -> None:
     site.install("foo-dist", {"foo": "1 / 0"})
     result = site.tfsm_process(**COMPLETE)
     assert "sm-g-abs" in result.stdout.splitlines()
     assert result.stderr == ""
 
 
-def test_completion_says_nothing_when_plugins_cannot_be_loaded(site: FakeSite) -> None:
+def test_completion_is_silent_if_plugins_cannot_be_loaded(site: FakeSite) -> None:
     site.install("foo-dist", {"foo": "1 / 0"})
     result = site.tfsm_process(**COMPLETE, TFSM_STRICT_PLUGINS="1")
     assert (result.returncode, result.stdout.strip(), result.stderr) == (0, "", "")
@@ -132,14 +134,14 @@ LONG = "y" * 300
 STUDY = '{"kind": "compare", "domain": "simple-easy", "members": [{"name": [], "directory": "x"}]}'
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    with pytest.raises(SystemExit) as ended:
+def get_error(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit) as caught:
         main(list(words))
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: ")
-    assert "Traceback" not in said
-    return said
+    assert caught.value.code == 2
+    error_output = capsys.readouterr().err
+    assert error_output.startswith("error: ")
+    assert "Traceback" not in error_output
+    return error_output
 
 
 @pytest.mark.parametrize(
@@ -160,24 +162,24 @@ def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     ],
     ids=lambda words: " ".join(words)[:20],
 )
-def test_names_that_are_too_long(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+def test_a_name_that_is_too_long_is_an_error(words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                  capsys: pytest.CaptureFixture[str]) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    said = told(capsys, *words)
-    assert "File name too long" in said
-    assert LONG in said
+    error_output = get_error(capsys, *words)
+    assert "File name too long" in error_output
+    assert LONG in error_output
 
 
-def test_links_that_lead_in_a_circle(
+def test_a_circular_link_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("loop").symlink_to("loop")
-    assert "loop: no such directory" in told(capsys, "report", "loop")
+    assert "loop: no such directory" in get_error(capsys, "report", "loop")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a name has to be text")
-def test_names_that_are_no_text_are_shown_as_they_can_be(tmp_path: Path) -> None:
+def test_undecodable_names_are_escaped(tmp_path: Path) -> None:
     write_run(tmp_path / os.fsdecode(b"run-\xff"))
     done = subprocess.run(
         [sys.executable, "-m", "tfsm", "runs", "list", "."], cwd=tmp_path, capture_output=True, check=False
@@ -186,12 +188,12 @@ def test_names_that_are_no_text_are_shown_as_they_can_be(tmp_path: Path) -> None
     assert rb"run-\udcff" in done.stdout
 
 
-def test_a_study_that_is_damaged_is_not_gone_on_with(
+def test_a_damaged_study_is_not_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("s").mkdir()
     Path("s/study.json").write_text(STUDY)
-    said = told(capsys, "compare", "simple-easy", "--mutation", "control", "--out", "s")
-    assert "s/study.json: not the record of a study: members.0.name: input should be a valid string" in said
+    error_output = get_error(capsys, "compare", "simple-easy", "--mutation", "control", "--out", "s")
+    assert "s/study.json: not the record of a study: members.0.name: input should be a valid string" in error_output
     assert Path("s/study.json").read_text() == STUDY

@@ -1,4 +1,4 @@
-"""`tfsm mutate` and `tfsm sensitivity` as a user meets them, within this process."""
+"""`tfsm mutate` and `tfsm sensitivity` run in this process."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from tfsm.errors import TfsmError
 X = np.random.default_rng(0).normal(size=(6, 3))
 
 
-class Done(NamedTuple):
-    """What a command said and how it ended."""
+class CommandResult(NamedTuple):
+    """The exit code and the output of a command."""
 
     code: int
     stdout: str
     stderr: str
 
 
-def run(*arguments: object) -> Done:
+def run(*arguments: object) -> CommandResult:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if isinstance(result.exception, TfsmError):  # `main` prints it
-        return Done(2, result.stdout, f"error: {result.exception}")
+    if isinstance(result.exception, TfsmError):  # `main` prints this
+        return CommandResult(2, result.stdout, f"error: {result.exception}")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    return Done(result.exit_code, result.stdout, result.stderr)
+    return CommandResult(result.exit_code, result.stdout, result.stderr)
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a model of three inputs, and what it saw."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a working directory with a model of three inputs and its experience."""
     monkeypatch.chdir(tmp_path)
     keras.utils.set_random_seed(1)
     keras.Sequential([keras.Input((3,)), kl.Dense(4, "tanh", name="hidden"), kl.Dense(2, name="out")]).save("m.keras")
@@ -47,28 +47,28 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_child_is_the_one_of_the_python_function(here: Path) -> None:
+def test_the_command_makes_the_child_of_the_python_function(folder: Path) -> None:
     done = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-g-abs", "--intensity", "0.1",
                "--seed", "5", "--set", "floor=0.5", "--out", "child.keras", "--json")  # fmt: skip
     assert done.code == 0, done.stderr
-    said = json.loads(done.stdout)
+    summary = json.loads(done.stdout)
     model = tfsm.load_model("m.keras")
     expected = tfsm.mutate(model, X, "sm-g-abs", 0.1, 5, floor=0.5)
     child = tfsm.load_model("child.keras")
     np.testing.assert_array_equal(tfsm.flatten(child), tfsm.flatten(expected))
-    assert said["options"] == {"floor": 0.5}
-    [only] = said["children"]
+    assert summary["options"] == {"floor": 0.5}
+    [only] = summary["children"]
     assert only == {"file": "child.keras", "seed": 5, "divergence": pytest.approx(tfsm.divergence(model, child, X))}
 
 
-def test_several_children_have_numbers_and_seeds_of_their_own(here: Path) -> None:
+def test_several_children_have_their_own_numbers_and_seeds(folder: Path) -> None:
     done = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-r", "--intensity", "0.3",
                "--seed", "7", "--out", "c.keras", "--count", "11")  # fmt: skip
     assert done.code == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]
     assert rows[0] == ["child", "seed", "divergence"]
     assert [row[:2] for row in rows[1:]] == [[f"c-{i:02d}.keras", str(7 + i)] for i in range(11)]
-    # SM-R looks for the wanted divergence, within a hundredth.
+    # SM-R searches for the target divergence, within a hundredth.
     assert [float(row[2]) for row in rows[1:]] == pytest.approx([0.3] * 11, rel=0.011)
     genomes = [tfsm.flatten(tfsm.load_model(row[0])) for row in rows[1:4]]
     assert not np.array_equal(genomes[0], genomes[1])
@@ -76,28 +76,28 @@ def test_several_children_have_numbers_and_seeds_of_their_own(here: Path) -> Non
                 "--seed", "9", "--out", "again.keras")  # fmt: skip
     assert alone.code == 0
     np.testing.assert_array_equal(tfsm.flatten(tfsm.load_model("again.keras")), genomes[2])
-    assert not [path for path in here.iterdir() if path.name.startswith(".")], "no draft is left"
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")], "no temporary file is left"
 
 
-def test_a_number_of_children_that_no_folder_would_hold_is_refused_at_once(here: Path) -> None:
+def test_too_many_children_are_refused_immediately(folder: Path) -> None:
     done = run("mutate", "m.keras", "--experience", "x.npy", "--out", "c.keras", "--count", 10**9)
     assert done.code == 2
     assert "100000" in done.stderr
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_nothing_is_overwritten(count: int, here: Path) -> None:
-    taken = here / ("c.keras" if count == 1 else "c-2.keras")
+def test_nothing_is_overwritten(count: int, folder: Path) -> None:
+    taken = folder / ("c.keras" if count == 1 else "c-2.keras")
     taken.write_text("mine")
     done = run("mutate", "m.keras", "--experience", "x.npy", "--out", "c.keras", "--count", count)
     assert done.code == 2
     assert f"{taken.name} already exists and is never overwritten" in done.stderr
     assert taken.read_text() == "mine"
-    assert {path.name for path in here.iterdir()} == {"m.keras", "x.npy", taken.name}
+    assert {path.name for path in folder.iterdir()} == {"m.keras", "x.npy", taken.name}
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("arr_0", "arr_1")])
-def test_several_inputs_come_by_name_or_in_order(names: tuple[str, str], here: Path) -> None:
+def test_several_inputs_are_given_by_name_or_in_order(names: tuple[str, str], folder: Path) -> None:
     first, second = keras.Input((2,), name="a"), keras.Input((3,), name="b")
     outputs = kl.Add()([kl.Dense(2)(first), kl.Dense(2)(second)])
     keras.Model([first, second], outputs).save("two.keras")
@@ -109,7 +109,7 @@ def test_several_inputs_come_by_name_or_in_order(names: tuple[str, str], here: P
     np.testing.assert_array_equal(tfsm.flatten(tfsm.load_model("c.keras")), tfsm.flatten(expected))
 
 
-def test_a_child_that_cannot_be_reached_is_told(here: Path) -> None:
+def test_an_unreachable_divergence_is_reported(folder: Path) -> None:
     keras.Sequential([keras.Input((3,)), kl.Dense(2, "tanh")]).save("m.keras")
     done = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-r", "--intensity", "1000",
                "--out", "c.keras")  # fmt: skip
@@ -117,18 +117,18 @@ def test_a_child_that_cannot_be_reached_is_told(here: Path) -> None:
     assert "warning: c.keras: sm-r: no magnitude along this direction gives a divergence of 1000" in done.stderr
 
 
-def lying(shape: tuple[int, ...]) -> bytes:
-    """Return an array's header with nothing behind it."""
-    return headed(f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}")
+def make_header_without_data(shape: tuple[int, ...]) -> bytes:
+    """Return the header of an array without data."""
+    return make_header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}")
 
 
-def headed(text: str) -> bytes:
-    """Return a header that says something, with nothing behind it."""
+def make_header(text: str) -> bytes:
+    """Return a header with this text, without data."""
     header = text.ljust(117) + "\n"
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
 
 
-def wrong_experiences() -> dict[str, tuple[Any, str]]:
+def list_invalid_experiences() -> dict[str, tuple[Any, str]]:
     return {
         "shape": (X[:, :2], "takes [N, 3], the experience has [6, 2]"),
         "nan": (np.where(X > 1, np.nan, X), "NaN or infinite"),
@@ -136,42 +136,45 @@ def wrong_experiences() -> dict[str, tuple[Any, str]]:
         "empty": (X[:0], "the experience is empty"),
         "objects": (np.array([[None] * 3], object), "unpickling runs any code"),
         "words": (np.array([["a"] * 3]), "must be numbers"),
-        "petabytes": (lying((10**9, 10**6)), "takes 4,000,000,000,000,000 bytes, the limit is 2,147,483,648"),
-        "a lie": (lying((1000, 3)), "claims the shape (1000, 3), 12,000 bytes, but holds"),
+        "petabytes": (
+            make_header_without_data((10**9, 10**6)),
+            "takes 4,000,000,000,000,000 bytes, the limit is 2,147,483,648",
+        ),
+        "a lie": (make_header_without_data((1000, 3)), "claims the shape (1000, 3), 12,000 bytes, but holds"),
         "cut": (b"\x93NUMPY", "not an array in NumPy's format"),
-        "an unfinished header": (headed("{'descr': '<f4', 'shape': ("), "not an array in NumPy's format"),
-        "a header that is no expression": (headed("}"), "not an array in NumPy's format"),
-        "a header with a zero byte": (headed("{\0}"), "not an array in NumPy's format"),
+        "an unfinished header": (make_header("{'descr': '<f4', 'shape': ("), "not an array in NumPy's format"),
+        "a header that is no expression": (make_header("}"), "not an array in NumPy's format"),
+        "a header with a zero byte": (make_header("{\0}"), "not an array in NumPy's format"),
         "a header that unpacks nothing": (
-            headed("{'descr': 3, 'fortran_order': 0, 'shape': 5}"),
+            make_header("{'descr': 3, 'fortran_order': 0, 'shape': 5}"),
             "not an array in NumPy",
         ),
         "junk": (b"junk", "not an array in NumPy's format"),
     }
 
 
-@pytest.mark.parametrize("name", wrong_experiences())
-def test_a_wrong_experience_is_told(name: str, here: Path) -> None:
-    content, words = wrong_experiences()[name]
+@pytest.mark.parametrize("name", list_invalid_experiences())
+def test_invalid_experience_is_reported(name: str, folder: Path) -> None:
+    content, words = list_invalid_experiences()[name]
     if isinstance(content, bytes):
-        (here / "x.npy").write_bytes(content)
+        (folder / "x.npy").write_bytes(content)
     else:
         np.save("x.npy", content, allow_pickle=True)
     for command in (["mutate", "--out", "c.keras"], ["sensitivity"]):
         done = run(command[0], "m.keras", "--experience", "x.npy", *command[1:])
         assert done.code == 2
         assert words in done.stderr
-    assert not (here / "c.keras").exists()
+    assert not (folder / "c.keras").exists()
 
 
-def test_a_bad_archive_of_arrays_is_told(here: Path) -> None:
+def test_a_damaged_archive_of_arrays_is_reported(folder: Path) -> None:
     np.savez("objects.npz", a=X, b=np.array([None], object))
     np.savez("one.npz", whatever=X)
-    (here / "junk.npz").write_bytes(b"junk")
+    (folder / "junk.npz").write_bytes(b"junk")
     np.savez_compressed("torn.npz", a=X)
-    torn = bytearray((here / "torn.npz").read_bytes())
-    torn[40:120] = bytes(80)  # within what is compressed, which is zlib's to complain about
-    (here / "torn.npz").write_bytes(torn)
+    torn = bytearray((folder / "torn.npz").read_bytes())
+    torn[40:120] = bytes(80)  # within the compressed data, where zlib reports the error
+    (folder / "torn.npz").write_bytes(torn)
     for file, words in (
         ("objects.npz", "b.npy: the experience must be numbers"),
         ("junk.npz", "cannot be read"),
@@ -199,17 +202,17 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_said(name: str, here: Path) -> None:
+def test_mistakes_are_reported(name: str, folder: Path) -> None:
     given, words = WRONG[name]
     defaults = {"--experience": "x.npy", "--out": "c.keras"}
     rest = [word for key, value in defaults.items() if key not in given for word in (key, value)]
     done = run("mutate", *given, *rest)
     assert done.code == 2
     assert words in done.stderr
-    assert {path.name for path in here.iterdir()} == {"m.keras", "x.npy"}
+    assert {path.name for path in folder.iterdir()} == {"m.keras", "x.npy"}
 
 
-def test_code_in_a_model_needs_trust(here: Path) -> None:
+def test_code_in_a_model_needs_trust(folder: Path) -> None:
     keras.Sequential([keras.Input((3,)), kl.Dense(2), kl.Lambda(lambda x: x * 2)]).save("code.keras")
     for command in (["mutate", "code.keras", "--out", "c.keras"], ["sensitivity", "code.keras"]):
         refused = run(*command, "--experience", "x.npy")
@@ -219,7 +222,7 @@ def test_code_in_a_model_needs_trust(here: Path) -> None:
         assert run(*command, "--experience", "x.npy", "--trust-model").code == 0
 
 
-def test_sensitivities_are_those_of_a_linear_model(here: Path) -> None:
+def test_the_sensitivities_of_a_linear_model_are_exact(folder: Path) -> None:
     """SM-G-ABS on one linear layer: the mean absolute input, of each of two outputs."""
     keras.Sequential([keras.Input((3,)), kl.Dense(2, name="only")]).save("m.keras")
     x = np.array([[4.0, 0.0, 0.001], [2.0, 0.0, -0.003]])
@@ -243,7 +246,7 @@ def test_sensitivities_are_those_of_a_linear_model(here: Path) -> None:
     assert text[1].split() == ["all", "layers", "8", "0.501", "0", "3", "25%", "25%"]
 
 
-def test_layers_have_rows_and_histograms(here: Path) -> None:
+def test_layers_have_rows_and_histograms(folder: Path) -> None:
     done = run("sensitivity", "m.keras", "--experience", "x.npy", "--by-layer", "--plot", "p.png")
     assert done.code == 0, done.stderr
     assert [line.split()[:2] for line in done.stdout.splitlines()[1:]] == [
@@ -252,17 +255,17 @@ def test_layers_have_rows_and_histograms(here: Path) -> None:
         ["all", "layers"],
     ]
     assert "wrote p.png" in done.stderr
-    with Image.open(here / "p.png") as picture:
+    with Image.open(folder / "p.png") as picture:
         pixels = np.asarray(picture.convert("RGB"))
     blue = (pixels == (0x00, 0x72, 0xB2)).all(-1)  # the colour of sm-g-sum
     half = pixels.shape[1] // 2
     assert blue[:, :half].any()
     assert blue[:, half:].any()
     assert run("sensitivity", "m.keras", "--experience", "x.npy", "--plot", "p.svg").code == 0
-    assert (here / "p.svg").read_text().lstrip().startswith("<?xml")
+    assert (folder / "p.svg").read_text().lstrip().startswith("<?xml")
 
 
-def test_what_sensitivity_cannot_do_is_said(here: Path) -> None:
+def test_mistakes_of_sensitivity_are_reported(folder: Path) -> None:
     assert (
         "measures no sensitivity" in run("sensitivity", "m.keras", "--experience", "x.npy", "--mutation", "sm-r").stderr
     )

@@ -20,7 +20,7 @@ SHARED = {field.name for field in dataclasses.fields(SharedOptions)}
 IN_PANELS = [name for name, command in COMMANDS.items() if isinstance(command, PanelCommand)]
 
 
-def help_of(*words: str) -> str:
+def get_help(*words: str) -> str:
     result = CliRunner().invoke(app, [*words, "--help"], prog_name="tfsm", terminal_width=80)
     assert result.exit_code == 0, result.output
     return result.stdout
@@ -38,7 +38,7 @@ def sections(text: str) -> dict[str, list[str]]:
 
 
 def test_run_help_has_five_panels_in_order() -> None:
-    panels = sections(help_of("run"))
+    panels = sections(get_help("run"))
     assert list(panels) == ["What to evolve", "Search", "Model", "Output", "Execution", "Other"]
     assert panels["What to evolve"] == ["DOMAIN", "--mutation", "--intensity", "--set"]
     assert panels["Search"] == ["--runs", "--selection", "--evaluations", "--population", "--seed"]
@@ -50,7 +50,7 @@ def test_run_help_has_five_panels_in_order() -> None:
 
 @pytest.mark.parametrize("name", IN_PANELS)
 def test_every_option_is_in_one_panel_of_a_page_of_80_columns(name: str) -> None:
-    text = help_of(name)
+    text = get_help(name)
     assert max(map(len, text.splitlines())) <= 80
     shown = [flag for flags in sections(text).values() for flag in flags]
     assert len(shown) == len(set(shown)) == len(COMMANDS[name].params) + 1  # --help
@@ -67,14 +67,14 @@ def test_a_command_takes_every_shared_option(name: str) -> None:
     assert {parameter.name for parameter in COMMANDS[name].params} > SHARED
 
 
-def test_a_command_gets_the_options_it_named_and_defaults_for_the_others() -> None:
+def test_a_command_receives_its_options_and_defaults_for_the_others() -> None:
     received: list[tuple[int, SharedOptions]] = []
     small = typer.Typer()
 
     @small.command()
     @shared_options("seed", "set_")
     def command(count: int = 1, *, options: SharedOptions, last: bool = False) -> None:
-        """Do it."""
+        """Run a command."""
         received.append((count, options))
 
     signature = inspect.signature(command)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.commands import Done
-from tests.helpers.fake_distribution import FakeSite, registering
+from tests.helpers.commands import CommandResult
+from tests.helpers.fake_distribution import FakeSite, make_plugin_source
 from tfsm.errors import TfsmError
 from tfsm.plugins import load_plugins
 from tfsm.testing.suite import find_targets, parts_under_test
@@ -74,7 +74,7 @@ def site(tmp_path: Path) -> FakeSite:
     return site
 
 
-def shown(site: FakeSite, *arguments: str) -> str:
+def show_part(site: FakeSite, *arguments: str) -> str:
     result = site.tfsm(*arguments)
     assert (result.returncode, result.stderr) == (0, "")
     return result.stdout
@@ -82,7 +82,7 @@ def shown(site: FakeSite, *arguments: str) -> str:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_part_is_shown_with_its_options(site: FakeSite, command: str) -> None:
-    lines = [" ".join(line.split()) for line in shown(site, command, "fake-part").splitlines()]
+    lines = [" ".join(line.split()) for line in show_part(site, command, "fake-part").splitlines()]
     assert lines == [
         "fake-part",
         "a fake part",
@@ -98,20 +98,20 @@ def test_a_part_is_shown_with_its_options(site: FakeSite, command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_all_parts_are_listed_by_default(site: FakeSite, command: str) -> None:
-    lines = shown(site, command).splitlines()
+    lines = show_part(site, command).splitlines()
     assert {"fake-part", "fake-bare"} <= set(lines)
 
 
 def test_the_built_in_parts_are_listed(site: FakeSite) -> None:
-    assert {"control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so"} <= set(shown(site, "mutations").splitlines())
-    assert "parity" in shown(site, "domains").splitlines()
-    assert {"tournament", "hill-climber"} <= set(shown(site, "selections").splitlines())
-    assert "tensorboard" in shown(site, "observers").splitlines()
+    assert {"control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so"} <= set(show_part(site, "mutations").splitlines())
+    assert "parity" in show_part(site, "domains").splitlines()
+    assert {"tournament", "hill-climber"} <= set(show_part(site, "selections").splitlines())
+    assert "tensorboard" in show_part(site, "observers").splitlines()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_json_has_the_same_and_more(site: FakeSite, command: str) -> None:
-    parts: list[dict[str, Any]] = json.loads(shown(site, command, "--json"))
+    parts: list[dict[str, Any]] = json.loads(show_part(site, command, "--json"))
     found = {part["name"]: part for part in parts}
     assert found["fake-bare"] == {
         "name": "fake-bare",
@@ -138,7 +138,7 @@ def test_json_has_the_same_and_more(site: FakeSite, command: str) -> None:
 
 
 def test_json_of_one_part_is_a_list_of_one(site: FakeSite) -> None:
-    parts = json.loads(shown(site, "mutations", "fake-bare", "--json"))
+    parts = json.loads(show_part(site, "mutations", "fake-bare", "--json"))
     assert [part["name"] for part in parts] == ["fake-bare"]
 
 
@@ -150,7 +150,7 @@ def test_an_unknown_part_is_an_error_with_the_nearest_name(site: FakeSite, comma
 
 
 def test_the_parts_of_a_disabled_plugin_are_unknown(site: FakeSite) -> None:
-    assert "fake-part" not in shown(site, "mutations", "--disable-plugin", "foo").splitlines()
+    assert "fake-part" not in show_part(site, "mutations", "--disable-plugin", "foo").splitlines()
     result = site.tfsm("--disable-plugin", "foo", "mutations", "fake-part")
     assert result.returncode == 2
     assert result.stderr.startswith("error: no mutation named 'fake-part'")
@@ -158,7 +158,7 @@ def test_the_parts_of_a_disabled_plugin_are_unknown(site: FakeSite) -> None:
 
 def test_listing_does_not_import_the_parts(site: FakeSite) -> None:
     site.module("fake_parts", "raise AssertionError('imported')")
-    assert "fake-part" in shown(site, "mutations").splitlines()
+    assert "fake-part" in show_part(site, "mutations").splitlines()
 
 
 def test_a_narrow_terminal_wraps_the_help_and_keeps_names_whole(site: FakeSite) -> None:
@@ -181,19 +181,19 @@ MARKS_ITS_IMPORT = "import pathlib\npathlib.Path(__file__).with_name('imported')
 
 
 @pytest.fixture
-def site_plugins_cli(tmp_path: Path) -> FakeSite:
+def plugin_site(tmp_path: Path) -> FakeSite:
     return FakeSite(tmp_path)
 
 
-def listed(site_plugins_cli: FakeSite, *arguments: str, **variables: str) -> dict[str, dict[str, object]]:
-    result = site_plugins_cli.tfsm(*arguments, **variables)
+def list_plugins(plugin_site: FakeSite, *arguments: str, **variables: str) -> dict[str, dict[str, object]]:
+    result = plugin_site.tfsm(*arguments, **variables)
     assert result.returncode == 0, result.stderr
     return {info["name"]: info for info in json.loads(result.stdout)}
 
 
-def test_an_installed_plugin_is_found(site_plugins_cli: FakeSite) -> None:
-    site_plugins_cli.install("foo-dist", {"foo": registering("a")}, version="1.2")
-    assert listed(site_plugins_cli, "plugins", "list", "--json")["foo"] == {
+def test_an_installed_plugin_is_found(plugin_site: FakeSite) -> None:
+    plugin_site.install("foo-dist", {"foo": make_plugin_source("a")}, version="1.2")
+    assert list_plugins(plugin_site, "plugins", "list", "--json")["foo"] == {
         "name": "foo",
         "distribution": "foo-dist",
         "version": "1.2",
@@ -204,25 +204,25 @@ def test_an_installed_plugin_is_found(site_plugins_cli: FakeSite) -> None:
     }
 
 
-def test_the_built_in_parts_are_plugins_too(site_plugins_cli: FakeSite) -> None:
-    infos = listed(site_plugins_cli, "plugins", "list", "--json")
+def test_the_built_in_parts_are_plugins_too(plugin_site: FakeSite) -> None:
+    infos = list_plugins(plugin_site, "plugins", "list", "--json")
     built_in = {name: info["state"] for name, info in infos.items() if info["distribution"] == "tfsm"}
     names = ("tfsm-mutations", "tfsm-selections", "tfsm-observers", "tfsm-parity")
     assert built_in.items() >= dict.fromkeys(names, "loaded").items()
 
 
-def test_the_table_has_one_whole_line_a_plugin_when_piped(site_plugins_cli: FakeSite) -> None:
+def test_the_piped_table_has_one_line_per_plugin(plugin_site: FakeSite) -> None:
     names = [f"a-rather-long-name-of-a-mutation-{number}" for number in range(9)]
-    site_plugins_cli.install("foo-dist", {"foo": registering(*names), "zoo": "1 / 0"})
-    result = site_plugins_cli.tfsm("plugins", "list", COLUMNS="80")
+    plugin_site.install("foo-dist", {"foo": make_plugin_source(*names), "zoo": "1 / 0"})
+    result = plugin_site.tfsm("plugins", "list", COLUMNS="80")
     lines = {line.split()[0]: " ".join(line.split()) for line in result.stdout.splitlines()}
     assert lines["foo"] == f"foo foo-dist 1.0 loaded mutations: {', '.join(names)}"
     assert lines["zoo"] == "zoo foo-dist 1.0 broken ZeroDivisionError: division by zero"
 
 
-def test_a_broken_plugin_is_warned_of_once_and_the_rest_works(site_plugins_cli: FakeSite) -> None:
-    site_plugins_cli.install("foo-dist", {"foo": "1 / 0", "zoo": registering("a")})
-    result = site_plugins_cli.tfsm("plugins", "list", "--json")
+def test_a_broken_plugin_causes_one_warning_and_the_rest_works(plugin_site: FakeSite) -> None:
+    plugin_site.install("foo-dist", {"foo": "1 / 0", "zoo": make_plugin_source("a")})
+    result = plugin_site.tfsm("plugins", "list", "--json")
     assert result.returncode == 0
     warning = "warning: plugin 'foo' (foo-dist 1.0) is broken: ZeroDivisionError: division by zero"
     assert result.stderr.splitlines() == [warning]
@@ -230,9 +230,9 @@ def test_a_broken_plugin_is_warned_of_once_and_the_rest_works(site_plugins_cli: 
     assert states.items() >= {"foo": "broken", "zoo": "loaded"}.items()
 
 
-def test_strict_mode_ends_with_an_error_and_no_traceback(site_plugins_cli: FakeSite) -> None:
-    site_plugins_cli.install("foo-dist", {"foo": "1 / 0"})
-    result = site_plugins_cli.tfsm("plugins", "list", TFSM_STRICT_PLUGINS="1")
+def test_strict_mode_ends_with_an_error_and_no_traceback(plugin_site: FakeSite) -> None:
+    plugin_site.install("foo-dist", {"foo": "1 / 0"})
+    result = plugin_site.tfsm("plugins", "list", TFSM_STRICT_PLUGINS="1")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("error: plugin 'foo' (foo-dist 1.0) is broken: ZeroDivisionError")
     assert len(result.stderr.splitlines()) == 1
@@ -247,49 +247,49 @@ def test_strict_mode_ends_with_an_error_and_no_traceback(site_plugins_cli: FakeS
     ],
 )
 def test_a_disabled_plugin_is_not_imported(
-    site_plugins_cli: FakeSite, arguments: list[str], variables: dict[str, str]
+    plugin_site: FakeSite, arguments: list[str], variables: dict[str, str]
 ) -> None:
-    site_plugins_cli.install("foo-dist", {"foo": MARKS_ITS_IMPORT})
-    assert listed(site_plugins_cli, *arguments, **variables)["foo"]["state"] == "disabled"
-    assert not (site_plugins_cli.root / "imported").exists()
-    assert listed(site_plugins_cli, "plugins", "list", "--json")["foo"]["state"] == "loaded"
-    assert (site_plugins_cli.root / "imported").exists()
+    plugin_site.install("foo-dist", {"foo": MARKS_ITS_IMPORT})
+    assert list_plugins(plugin_site, *arguments, **variables)["foo"]["state"] == "disabled"
+    assert not (plugin_site.root / "imported").exists()
+    assert list_plugins(plugin_site, "plugins", "list", "--json")["foo"]["state"] == "loaded"
+    assert (plugin_site.root / "imported").exists()
 
 
-def test_flags_before_and_after_the_command_add_up(site_plugins_cli: FakeSite) -> None:
-    site_plugins_cli.install("foo-dist", {"foo": "", "zoo": ""})
-    infos = listed(site_plugins_cli, "--disable-plugin", "foo", "plugins", "list", "--json", "--disable-plugin", "zoo")
+def test_flags_before_and_after_the_command_add_up(plugin_site: FakeSite) -> None:
+    plugin_site.install("foo-dist", {"foo": "", "zoo": ""})
+    infos = list_plugins(plugin_site, "--disable-plugin", "foo", "plugins", "list", "--json", "--disable-plugin", "zoo")
     assert (infos["foo"]["state"], infos["zoo"]["state"]) == ("disabled", "disabled")
 
 
-def test_disabling_an_unknown_plugin_is_an_error_with_a_suggestion(site_plugins_cli: FakeSite) -> None:
-    site_plugins_cli.install("foo-dist", {"foo-plugin": ""})
-    result = site_plugins_cli.tfsm("--disable-plugin", "foo-plugn", "plugins", "list")
+def test_disabling_an_unknown_plugin_is_an_error_with_a_suggestion(plugin_site: FakeSite) -> None:
+    plugin_site.install("foo-dist", {"foo-plugin": ""})
+    result = plugin_site.tfsm("--disable-plugin", "foo-plugn", "plugins", "list")
     assert result.returncode == 2
     assert result.stderr == "error: no plugin named 'foo-plugn', did you mean 'foo-plugin'?\n"
 
 
-def test_help_comes_up_whatever_is_installed(site_plugins_cli: FakeSite) -> None:
-    site_plugins_cli.install("foo-dist", {"foo": MARKS_ITS_IMPORT + "1 / 0"})
-    result = site_plugins_cli.tfsm("--help", TFSM_STRICT_PLUGINS="1")
+def test_help_works_with_broken_plugins(plugin_site: FakeSite) -> None:
+    plugin_site.install("foo-dist", {"foo": MARKS_ITS_IMPORT + "1 / 0"})
+    result = plugin_site.tfsm("--help", TFSM_STRICT_PLUGINS="1")
     assert result.returncode == 0
-    assert not (site_plugins_cli.root / "imported").exists()
+    assert not (plugin_site.root / "imported").exists()
 
 
-def test_an_interrupt_exits_with_130_and_no_traceback(site_plugins_cli: FakeSite) -> None:
-    site_plugins_cli.install("foo-dist", {"foo": "raise KeyboardInterrupt"})
-    result = site_plugins_cli.tfsm("plugins", "list")
+def test_an_interrupt_exits_with_130_and_no_traceback(plugin_site: FakeSite) -> None:
+    plugin_site.install("foo-dist", {"foo": "raise KeyboardInterrupt"})
+    result = plugin_site.tfsm("plugins", "list")
     assert result.returncode == 130
     assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_reader_that_goes_away_is_no_error_to_talk_about(site_plugins_cli: FakeSite, unbuffered: str) -> None:
+def test_a_closed_pipe_prints_no_error(plugin_site: FakeSite, unbuffered: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     result = subprocess.run(
         [sys.executable, "-m", "tfsm", "plugins", "list", "--json"],
-        env=site_plugins_cli.environ(PYTHONUNBUFFERED=unbuffered),
+        env=plugin_site.environ(PYTHONUNBUFFERED=unbuffered),
         stdout=writing,
         stderr=subprocess.PIPE,
         text=True,
@@ -312,25 +312,25 @@ LINES = {
 
 EARS = """
 class Ears:
-    "Hears of the end."
+    "Receives the end."
     def on_experiment_end(self, status): pass
 
 class Deaf:
-    "Hears nothing."
+    "Receives nothing."
 """
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
+def check_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CommandResult]:
     site = FakeSite(tmp_path_factory.mktemp("site"))
     site.module("ears_parts", EARS)
-    hooks = registering("ears", "deaf-ears", kind="observer", target="ears_parts:Deaf")
+    hooks = make_plugin_source("ears", "deaf-ears", kind="observer", target="ears_parts:Deaf")
     site.install("ears-dist", {"ears": hooks})
     return {name: site.tfsm(*words) for name, words in LINES.items()}
 
 
-def test_a_failed_check_is_exit_code_1_with_what_to_do(ended: dict[str, Done]) -> None:
-    found = ended["wrong"]
+def test_a_failed_check_exits_with_1_and_advice(check_results: dict[str, CommandResult]) -> None:
+    found = check_results["wrong"]
     assert found.returncode == 1
     lines = [" ".join(line.split()) for line in found.stdout.splitlines()]
     assert lines[0] == "plugin:ears"
@@ -343,11 +343,11 @@ def test_a_failed_check_is_exit_code_1_with_what_to_do(ended: dict[str, Done]) -
     assert found.stderr == ""
 
 
-def test_json_has_one_object_a_check(ended: dict[str, Done]) -> None:
-    found = json.loads(ended["right"].stdout)
+def test_json_has_one_object_per_check(check_results: dict[str, CommandResult]) -> None:
+    found = json.loads(check_results["right"].stdout)
     assert {each["subject"] for each in found} == {"observer:deaf-ears"}
     assert [each["state"] for each in found] == ["failed", *["skipped"] * (len(found) - 1)]
-    checked = {each["subject"] for each in json.loads(ended["a package"].stdout)}
+    checked = {each["subject"] for each in json.loads(check_results["a package"].stdout)}
     assert checked == {"plugin:ears", "observer:ears", "observer:deaf-ears"}
 
 
@@ -360,11 +360,13 @@ def test_json_has_one_object_a_check(ended: dict[str, Done]) -> None:
         ("a wrong option", "error: --set sise=3: no such option, did you mean 'size'?\n"),
     ],
 )
-def test_what_cannot_be_checked_is_a_message(ended: dict[str, Done], case: str, message: str) -> None:
-    assert ended[case] == (2, "", message)
+def test_a_part_that_cannot_be_checked_is_reported(
+    check_results: dict[str, CommandResult], case: str, message: str
+) -> None:
+    assert check_results[case] == (2, "", message)
 
 
-def test_options_go_to_the_part_that_has_them() -> None:
+def test_options_are_passed_to_the_part_that_has_them() -> None:
     plugins = load_plugins()
     entries = [plugins.domains["parity"], plugins.selections["tournament"]]
     assert [dict(one.options) for one in parts_under_test(entries, ["size=7"])] == [{}, {"size": 7}]
@@ -373,13 +375,13 @@ def test_options_go_to_the_part_that_has_them() -> None:
         parts_under_test(entries, ["size=0"])
 
 
-def test_a_plugin_and_its_package_of_one_name_are_one_thing() -> None:
+def test_a_plugin_and_its_package_may_share_a_name() -> None:
     found = find_targets(load_plugins(), "tfsm-toy")
     assert [one.name for one in found.parts] == ["simple-easy", "simple-medium", "simple-washout"]
     assert [one.module for one in found.plugins] == ["tfsm_domains.toy"]
 
 
-def test_a_new_package_is_announced_with_what_to_do_next(tmp_path: Path) -> None:
+def test_a_new_package_is_created_with_next_steps(tmp_path: Path) -> None:
     result = FakeSite(tmp_path).tfsm("plugins", "new", "my-noise", "--kind", "mutation", "--out", "there")
     assert (result.returncode, result.stderr) == (0, "")
     assert "created there, with the package tfsm-my-noise and a mutation named 'my-noise':" in result.stdout
@@ -390,7 +392,7 @@ def test_a_new_package_is_announced_with_what_to_do_next(tmp_path: Path) -> None
     assert again.stderr.startswith("error: there already exists")
 
 
-def test_a_bad_name_is_a_message(tmp_path: Path) -> None:
+def test_an_invalid_name_is_reported(tmp_path: Path) -> None:
     result = FakeSite(tmp_path).tfsm("plugins", "new", "MyNoise", "--kind", "mutation")
     assert result.returncode == 2
     assert result.stderr.endswith("did you mean 'my-noise'?\n")

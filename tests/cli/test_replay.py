@@ -1,4 +1,4 @@
-"""`tfsm replay` as a user meets it."""
+"""The command `tfsm replay`."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ from tests.domains.hard_maze.mazes import ROOM_FILE
 from tfsm.cli.main import main
 
 
-class Done(NamedTuple):
-    """What a command said and how it ended."""
+class CommandResult(NamedTuple):
+    """The exit code and the output of a command."""
 
     returncode: int | str | None
     stdout: str
     stderr: str
 
 
-Command = Callable[..., Done]
+Command = Callable[..., CommandResult]
 
 
 @pytest.fixture
 def tfsm(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    """Return the command line, run within this process: importing TensorFlow again and again would take minutes."""
+    """Return a function that runs the command line in this process, because each import of TensorFlow takes seconds."""
 
-    def run(*arguments: str, cwd: Path) -> Done:
+    def run(*arguments: str, cwd: Path) -> CommandResult:
         monkeypatch.chdir(cwd)
         capfd.readouterr()
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as caught:
             main(list(arguments))
-        said = capfd.readouterr()
-        return Done(ended.value.code, said.out, said.err)
+        captured = capfd.readouterr()
+        return CommandResult(caught.value.code, captured.out, captured.err)
 
     return run
 
 
-def frames_of(file: Path) -> list[np.ndarray]:
+def read_frames(file: Path) -> list[np.ndarray]:
     if file.suffix == ".gif":
         return imageio.mimread(file)
-    # Imageio's own reader leaves pipes open, which warns.
+    # The reader of Imageio leaves pipes open, which causes a warning.
     frames = imageio_ffmpeg.read_frames(str(file))
     width, height = next(frames)["size"]
     return [np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in frames]
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where two small runs of a maze were made."""
+def finished_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with two small runs of a maze."""
     cwd = tmp_path_factory.mktemp("replay")
     (cwd / "room.toml").write_text(ROOM_FILE)
     settings = ["--population", "5", "--evaluations", "12", "--set", "maze=room.toml", "--set", "log_every=5"]
@@ -67,38 +67,38 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cwd
 
 
-def test_what_populations_did_is_kept(ran: Path) -> None:
-    with np.load(ran / "r" / "behavior" / "run-001.npz") as kept:
+def test_behaviors_of_populations_are_stored(finished_runs: Path) -> None:
+    with np.load(finished_runs / "r" / "behavior" / "run-001.npz") as kept:
         assert kept["evaluations"].tolist() == [10, 12]
         assert kept["behavior"].shape == (2, 5, 2)
         assert (kept["behavior"] > 0).all()
         assert (kept["behavior"] < 100).all()
 
 
-def test_a_picture_is_saved_without_a_display(ran: Path) -> None:
+def test_a_picture_is_saved_without_a_display(finished_runs: Path) -> None:
     environ = {**os.environ, "DISPLAY": "", "SDL_VIDEODRIVER": "nonsense"}
     words = [sys.executable, "-m", "tfsm", "replay", "r", "--save", "trail.png"]
-    done = subprocess.run(words, cwd=ran, env=environ, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=finished_runs, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "wrote trail.png" in done.stderr
-    assert imageio.imread(ran / "trail.png").shape[2] == 3
+    assert imageio.imread(finished_runs / "trail.png").shape[2] == 3
 
 
-# Imageio's ffmpeg does not close its pipes; the process that it talks to has ended all the same.
+# Imageio does not close the pipes of ffmpeg, although that process has ended.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("ending", ["gif", "mp4"])
-def test_an_animation_is_saved(tfsm: Command, ran: Path, ending: str) -> None:
-    done = tfsm("replay", "r", "--run", "1", "--save", f"film.{ending}", cwd=ran)
+def test_an_animation_is_saved(tfsm: Command, finished_runs: Path, ending: str) -> None:
+    done = tfsm("replay", "r", "--run", "1", "--save", f"film.{ending}", cwd=finished_runs)
     assert done.returncode == 0, done.stderr
-    frames = frames_of(ran / f"film.{ending}")
+    frames = read_frames(finished_runs / f"film.{ending}")
     assert len(frames) == (11 if ending == "gif" else 21)
     assert any((frame != frames[0]).any() for frame in frames[1:])
 
 
 @pytest.mark.slow
-def test_mutants_of_several_operators_are_shown_side_by_side_and_counted(tfsm: Command, ran: Path) -> None:
+def test_mutants_of_several_operators_are_shown_side_by_side_and_counted(tfsm: Command, finished_runs: Path) -> None:
     names = "control,sm-g-abs"
-    done = tfsm("replay", "r", "--mutants", "6", "--mutation", names, "--save", "m.png", "--json", cwd=ran)
+    done = tfsm("replay", "r", "--mutants", "6", "--mutation", names, "--save", "m.png", "--json", cwd=finished_runs)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["mutants"]
     assert [(group["mutation"], group["intensity"]) for group in found] == [("control", 0.05), ("sm-g-abs", 0.005)]
@@ -106,29 +106,29 @@ def test_mutants_of_several_operators_are_shown_side_by_side_and_counted(tfsm: C
         assert len(group["fitness"]) == group["count"] == 6
         assert len(set(group["fitness"])) > 1
     assert found[0]["champion_fitness"] == found[1]["champion_fitness"]
-    alone = tfsm("replay", "r", "--save", "one.png", cwd=ran)
+    alone = tfsm("replay", "r", "--save", "one.png", cwd=finished_runs)
     assert alone.returncode == 0, alone.stderr
-    assert imageio.imread(ran / "m.png").shape[1] == 2 * imageio.imread(ran / "one.png").shape[1]
+    assert imageio.imread(finished_runs / "m.png").shape[1] == 2 * imageio.imread(finished_runs / "one.png").shape[1]
 
 
-def test_the_champions_fitness_is_the_one_of_the_run(tfsm: Command, ran: Path) -> None:
-    done = tfsm("replay", "r", "--run", "0", "--mutants", "2", "--save", "m.png", "--json", cwd=ran)
-    record = json.loads((ran / "r" / "run.json").read_text())
+def test_the_replayed_champion_has_the_fitness_of_the_run(tfsm: Command, finished_runs: Path) -> None:
+    done = tfsm("replay", "r", "--run", "0", "--mutants", "2", "--save", "m.png", "--json", cwd=finished_runs)
+    record = json.loads((finished_runs / "r" / "run.json").read_text())
     assert json.loads(done.stdout)["mutants"][0]["champion_fitness"] == record["runs"][0]["champion_fitness"]
 
 
-def test_populations_are_drawn(tfsm: Command, ran: Path) -> None:
-    done = tfsm("replay", "r", "--population", "--run", "1", "--save", "ends.png", cwd=ran)
+def test_populations_are_drawn(tfsm: Command, finished_runs: Path) -> None:
+    done = tfsm("replay", "r", "--population", "--run", "1", "--save", "ends.png", cwd=finished_runs)
     assert done.returncode == 0, done.stderr
-    assert imageio.imread(ran / "ends.png").std() > 0
+    assert imageio.imread(finished_runs / "ends.png").std() > 0
 
 
 def test_without_a_display_a_window_is_refused_in_one_line(
-    tfsm: Command, ran: Path, monkeypatch: pytest.MonkeyPatch
+    tfsm: Command, finished_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("DISPLAY", ""), ("WAYLAND_DISPLAY", ""), ("SDL_VIDEODRIVER", "x11")):
         monkeypatch.setenv(name, value)
-    done = tfsm("replay", "r", cwd=ran)
+    done = tfsm("replay", "r", cwd=finished_runs)
     assert done.returncode == 2
     assert "no window can be opened here" in done.stderr
     assert "--save" in done.stderr
@@ -151,23 +151,23 @@ def test_without_a_display_a_window_is_refused_in_one_line(
         (["lost", "--run", "1", "--save", "x.png"], "run-001.keras: no such file"),
     ],
 )
-def test_mistakes_are_one_line_and_leave_nothing_behind(
-    tfsm: Command, ran: Path, arguments: list[str], message: str
+def test_mistakes_are_reported_in_one_line_and_leave_no_files(
+    tfsm: Command, finished_runs: Path, arguments: list[str], message: str
 ) -> None:
-    if not (ran / "broken").exists():
-        (ran / "broken").mkdir()
-        (ran / "broken" / "run.json").write_text('{"settings": {}')
-        shutil.copytree(ran / "r", ran / "lost")
-        for file in (ran / "lost" / "champions").iterdir():
+    if not (finished_runs / "broken").exists():
+        (finished_runs / "broken").mkdir()
+        (finished_runs / "broken" / "run.json").write_text('{"settings": {}')
+        shutil.copytree(finished_runs / "r", finished_runs / "lost")
+        for file in (finished_runs / "lost" / "champions").iterdir():
             file.unlink()
-    done = tfsm("replay", *arguments, cwd=ran)
+    done = tfsm("replay", *arguments, cwd=finished_runs)
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-    assert not [file for file in ran.iterdir() if file.name.startswith((".", "x."))]
+    assert not [file for file in finished_runs.iterdir() if file.name.startswith((".", "x."))]
 
 
-def test_a_domain_without_pictures_says_so(tfsm: Command, tmp_path: Path) -> None:
+def test_a_domain_without_pictures_is_reported(tfsm: Command, tmp_path: Path) -> None:
     settings = ["--population", "5", "--evaluations", "6", "--set", "bits=2", "-q", "--out", "p"]
     assert tfsm("run", "parity", "--mutation", "control", *settings, cwd=tmp_path).returncode == 0
     for more, message in (

@@ -1,4 +1,4 @@
-"""`tfsm report` as a user meets it."""
+"""The command `tfsm report`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.helpers.fake_distribution import FakeSite
-from tests.report.cases import EVIL, RICH, logged, method, study, write_runs
+from tests.report.cases import EVIL, RICH, make_log, method, study, write_runs
 from tfsm.cli.main import main
 
 INSPECT = """
@@ -21,28 +21,28 @@ main()
 """
 
 
-class Done(NamedTuple):
-    """What a command said and how it ended."""
+class CommandResult(NamedTuple):
+    """The exit code and the output of a command."""
 
     returncode: int | str | None
     stdout: str
     stderr: str
 
 
-Command = Callable[..., Done]
+Command = Callable[..., CommandResult]
 
 
 @pytest.fixture
 def report(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    """Return the command, run within this process."""
+    """Return a function that runs the command in this process."""
 
-    def run(*arguments: str, cwd: Path) -> Done:
+    def run(*arguments: str, cwd: Path) -> CommandResult:
         monkeypatch.chdir(cwd)
         capfd.readouterr()
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as caught:
             main(["report", *arguments])
-        said = capfd.readouterr()
-        return Done(ended.value.code, said.out, said.err)
+        captured = capfd.readouterr()
+        return CommandResult(caught.value.code, captured.out, captured.err)
 
     return run
 
@@ -78,10 +78,10 @@ def test_directories_can_be_named_one_by_one_and_a_baseline_chosen(report: Comma
 def test_json_is_one_document_and_nothing_else(report: Command, runs: Path) -> None:
     done = report("runs", "--json", "--html", "page.html", "--band", "wilson", cwd=runs)
     assert done.returncode == 0, done.stderr
-    (told,) = json.loads(done.stdout)["studies"]
-    assert told["band"] == "wilson"
-    assert [(own["name"], own["summary"]["solved"]) for own in told["methods"]] == [("control", 2), ("sm-r", 4)]
-    assert told["methods"][1]["directory"] == "runs/run-1"
+    (document,) = json.loads(done.stdout)["studies"]
+    assert document["band"] == "wilson"
+    assert [(own["name"], own["summary"]["solved"]) for own in document["methods"]] == [("control", 2), ("sm-r", 4)]
+    assert document["methods"][1]["directory"] == "runs/run-1"
     assert (runs / "page.html").is_file()
     assert done.stderr == "wrote page.html\n"
 
@@ -110,16 +110,16 @@ def test_domains_are_reported_one_after_the_other(report: Command, runs: Path) -
     assert "hard-maze, up to 1,000 evaluations" in done.stdout
 
 
-def test_unfinished_runs_are_said_first(report: Command, tmp_path: Path) -> None:
+def test_unfinished_runs_are_reported_first(report: Command, tmp_path: Path) -> None:
     write_runs(tmp_path, [method("control", [10, None], status="interrupted", runs=6)])
     done = report("run-0", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1].startswith("warning: Unfinished: control (interrupted, 2 of 6 runs completed)")
 
 
-def test_odd_names_do_no_harm(report: Command, tmp_path: Path) -> None:
+def test_unusual_names_are_escaped(report: Command, tmp_path: Path) -> None:
     odd = [EVIL, "[red]mark[/red] \x1b[2J"]
-    write_runs(tmp_path / "<img src=x>", [method(name, [10, None], metrics=logged(2, **RICH)) for name in odd])
+    write_runs(tmp_path / "<img src=x>", [method(name, [10, None], metrics=make_log(2, **RICH)) for name in odd])
     done = report("<img src=x>", "--html", "page.html", "--figures", "figures", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -147,7 +147,7 @@ def test_odd_names_do_no_harm(report: Command, tmp_path: Path) -> None:
         (["runs", "--figures", "file/below"], "file/below: cannot create the directory"),
     ],
 )
-def test_mistakes_are_one_line_and_leave_nothing_behind(
+def test_mistakes_are_reported_in_one_line_and_leave_no_files(
     report: Command, runs: Path, arguments: list[str], message: str
 ) -> None:
     (runs / "empty").mkdir()
@@ -170,9 +170,7 @@ def test_an_unknown_band_is_refused(report: Command, runs: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_file_that_cannot_be_written_leaves_no_draft(
-    report: Command, runs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_no_temporary_file(report: Command, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -195,12 +193,12 @@ def test_tensorflow_is_never_imported_nor_pyplot_and_matplotlib_only_to_draw(tmp
         assert ("matplotlib" in imported) == ("--html" in arguments)
 
 
-def test_where_matplotlib_is_missing_figures_are_refused_in_one_line_and_tables_are_not(tmp_path: Path) -> None:
+def test_without_matplotlib_only_figures_are_refused(tmp_path: Path) -> None:
     site = FakeSite(tmp_path)
     write_runs(tmp_path / "runs", study().methods)
     site.module("matplotlib", "raise ImportError('not installed')")
-    for wanted in (["--html", "page.html"], ["--figures", "figures"]):
-        done = site.tfsm_process("report", "runs", *wanted)
+    for option in (["--html", "page.html"], ["--figures", "figures"]):
+        done = site.tfsm_process("report", "runs", *option)
         assert done.returncode == 2
         assert done.stderr == "error: a report with figures needs matplotlib: pip install 'tfsm[plot]'\n"
     done = site.tfsm_process("report", "runs")

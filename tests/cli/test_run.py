@@ -1,4 +1,4 @@
-"""`tfsm run` as a user meets it; what only a process shows, in a process of its own."""
+"""The command `tfsm run`, in this process where possible, or in a subprocess."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from keras import layers as kl
 
 from tests.cli.test_model import run
-from tests.faults.lab import children
+from tests.faults.lab import list_child_processes
 from tests.helpers.commands import tfsm, tfsm_process
 from tests.helpers.fake_distribution import FakeSite
 from tfsm.models.loading import load_model
@@ -29,14 +29,14 @@ QUICK = ["run", "parity", "--mutation", "control", "--population", "5", "--evalu
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], str]:
-    """A finished run: where it was started, its JSON summary, and what it said on stderr."""
+    """Return the working directory of a finished run, its JSON summary, and its standard error."""
     cwd = tmp_path_factory.mktemp("finished")
     done = tfsm_process(*QUICK, "--runs", "3", "--seed", "7", "--set", "log_every=10", "--json", cwd=cwd)
     assert done.returncode == 0, done.stderr
     return cwd, json.loads(done.stdout), done.stderr
 
 
-def test_the_summary_says_how_each_run_ended(finished: tuple[Path, dict[str, Any], str]) -> None:
+def test_the_summary_lists_how_each_run_ended(finished: tuple[Path, dict[str, Any], str]) -> None:
     _, summary, _ = finished
     assert [run["run"] for run in summary["runs"]] == [0, 1, 2]
     for one in summary["runs"]:
@@ -48,7 +48,7 @@ def test_the_summary_says_how_each_run_ended(finished: tuple[Path, dict[str, Any
     assert summary["solved"] == sum(one["solved"] for one in summary["runs"])
 
 
-def test_progress_goes_to_stderr_in_plain_lines(finished: tuple[Path, dict[str, Any], str]) -> None:
+def test_progress_is_printed_to_stderr_in_plain_lines(finished: tuple[Path, dict[str, Any], str]) -> None:
     _, _, stderr = finished
     assert "parity, control: " in stderr
     assert "\x1b" not in stderr
@@ -56,7 +56,7 @@ def test_progress_goes_to_stderr_in_plain_lines(finished: tuple[Path, dict[str, 
     assert not [line for line in stderr.splitlines() if "cuda" in line.lower() or "onednn" in line.lower()]
 
 
-def test_the_run_directory_holds_everything(finished: tuple[Path, dict[str, Any], str]) -> None:
+def test_the_run_directory_is_complete(finished: tuple[Path, dict[str, Any], str]) -> None:
     cwd, summary, _ = finished
     directory = cwd / summary["directory"]
     record = json.loads((directory / "run.json").read_text())
@@ -76,7 +76,7 @@ def test_the_run_directory_holds_everything(finished: tuple[Path, dict[str, Any]
         assert last[one["run"]]["best_fitness"] == pytest.approx(one["best_fitness"])
 
 
-def test_champions_load_in_plain_keras_and_are_as_good_as_said(finished: tuple[Path, dict[str, Any], str]) -> None:
+def test_champions_load_in_plain_keras_with_the_recorded_fitness(finished: tuple[Path, dict[str, Any], str]) -> None:
     cwd, summary, _ = finished
     record = json.loads((cwd / summary["directory"] / "run.json").read_text())
     code = """
@@ -121,7 +121,7 @@ def test_an_earlier_run_is_never_overwritten(finished: tuple[Path, dict[str, Any
         (["run", "parity"], "--mutation"),
     ],
 )
-def test_bad_input_gets_one_message_and_writes_nothing(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_invalid_input_is_one_message_and_writes_nothing(tmp_path: Path, arguments: list[str], message: str) -> None:
     done = tfsm(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
@@ -130,7 +130,7 @@ def test_bad_input_gets_one_message_and_writes_nothing(tmp_path: Path, arguments
     assert not list(tmp_path.iterdir())
 
 
-def test_an_unwritable_place_is_said_so(tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     done = tfsm(*QUICK, "--out", "file/below", cwd=tmp_path)
     assert done.returncode == 2
@@ -171,7 +171,7 @@ def test_an_interruption_leaves_everything_so_far_on_disk(tmp_path: Path, number
     metrics = tmp_path / "cut" / "metrics.jsonl"
     deadline = time.monotonic() + 120
     while not (metrics.exists() and metrics.read_text().count("\n") > 2):
-        assert time.monotonic() < deadline, "the run never got going"
+        assert time.monotonic() < deadline, "the run never started"
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.1)
     process.send_signal(number)
@@ -210,7 +210,7 @@ def tfsm_register_observers(registry):
 
 
 @pytest.mark.slow
-def test_an_observer_of_a_third_party_is_told_by_name_and_set_by_name(tmp_path: Path) -> None:
+def test_a_third_party_observer_is_selected_and_configured_by_name(tmp_path: Path) -> None:
     site = FakeSite(tmp_path)
     site.install("watcher-dist", {"watch": WATCHER})
     (tmp_path / "tfsm.toml").write_text('[run]\nobservers = ["watcher"]\n[observers.watcher]\nfile = "from-the-file"')
@@ -253,8 +253,8 @@ def build():
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working directory with a function that builds a network for parity of four bits."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a working directory with a function that builds a network for parity of four bits."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "own_parity.py").write_text(SOURCE)
@@ -262,18 +262,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("own_parity", None)
 
 
-def test_a_run_from_a_function_and_on_from_its_champion(here: Path) -> None:
+def test_a_run_can_start_from_a_function_or_a_champion(folder: Path) -> None:
     few = ("--evaluations", "30", "--population", "20", "--set", "bits=4", "--quiet", "--json")
     done = run("run", "parity", "--model", "own_parity:build", "--mutation", "control", "--out", "first", *few)
     assert done.code == 0, done.stderr
-    record = json.loads((here / "first/run.json").read_text())
+    record = json.loads((folder / "first/run.json").read_text())
     assert record["settings"]["model"] == record["objects"]["model"] == "own_parity:build"
     assert record["settings"]["init"] == "xavier-normal"
 
     champion = "first/champions/run-000.keras"
     done = run("run", "parity", "--model", champion, "--layers", "@head", "--mutation", "control", "--out", "on", *few)
     assert done.code == 0, done.stderr
-    record = json.loads((here / "on/run.json").read_text())
+    record = json.loads((folder / "on/run.json").read_text())
     assert record["settings"]["init"] == "model"
     assert record["sources"]["init"] == "the model comes with weights"
     assert record["settings"]["mutated_layers"] == ["@head"]
@@ -284,12 +284,12 @@ def test_a_run_from_a_function_and_on_from_its_champion(here: Path) -> None:
     assert after.get_layer("memory").trainable
 
 
-def test_a_network_that_does_not_fit_is_told_with_both_shapes(here: Path) -> None:
+def test_a_mismatching_network_is_reported_with_both_shapes(folder: Path) -> None:
     keras.Sequential([keras.Input((5,)), kl.Dense(2)]).save("wrong.keras")
     done = run("run", "parity", "--model", "wrong.keras", "--mutation", "control", "--set", "bits=4")
     assert done.code == 2
     assert "does not fit the domain 'parity': its inputs are (N, 5), the domain's are (N, 4, 1)" in done.stderr
-    assert not (here / "runs").exists()
+    assert not (folder / "runs").exists()
 
 
 @pytest.mark.parametrize(
@@ -301,13 +301,13 @@ def test_a_network_that_does_not_fit_is_told_with_both_shapes(here: Path) -> Non
         (("--trust-model",), "there is no model file to trust"),
     ],
 )
-def test_a_mistake_is_told(here: Path, arguments: tuple[str, ...], says: str) -> None:
+def test_mistakes_are_reported(folder: Path, arguments: tuple[str, ...], says: str) -> None:
     done = run("run", "parity", "--mutation", "control", *arguments)
     assert done.code == 2
     assert says in done.stderr
 
 
-def test_children_of_a_function_with_some_layers_mutated(here: Path) -> None:
+def test_children_of_a_function_with_some_layers_mutated(folder: Path) -> None:
     np.save("x.npy", np.ones((3, 4, 1)))
     done = run(
         "mutate", "own_parity:build", "--experience", "x.npy", "--layers", "answer", "--out", "c.keras", "--json"
@@ -317,7 +317,7 @@ def test_children_of_a_function_with_some_layers_mutated(here: Path) -> None:
     assert load_model("c.keras").name == "own"
 
 
-def test_the_doctor_tells_the_path_of_every_layer(here: Path) -> None:
+def test_doctor_prints_the_path_of_every_layer(folder: Path) -> None:
     done = run("doctor", "--model", "own_parity:build", "--json")
     assert done.code == 0, done.stderr
     found = json.loads(done.stdout)
@@ -330,7 +330,7 @@ def test_the_doctor_tells_the_path_of_every_layer(here: Path) -> None:
     assert {layer["weights"] for layer in layers.values()} == {54, 6, 8}
 
 
-def test_the_doctor_says_what_falls_back_and_why(here: Path) -> None:
+def test_doctor_prints_which_layers_fall_back_and_why(folder: Path) -> None:
     inputs = keras.Input((4, 1))
     keras.Model(inputs, kl.Dense(1)(kl.GRU(2, reset_after=False, name="old")(inputs))).save("old.keras")
     done = run("doctor", "--model", "old.keras")
@@ -350,7 +350,7 @@ def test_the_doctor_says_what_falls_back_and_why(here: Path) -> None:
         (("--model", "own_parity:build", "--runs", "3"), "a model alone has no run"),
     ],
 )
-def test_the_doctor_asks_for_what_it_needs(here: Path, arguments: tuple[str, ...], says: str) -> None:
+def test_doctor_reports_missing_arguments(folder: Path, arguments: tuple[str, ...], says: str) -> None:
     done = run("doctor", *arguments)
     assert done.code == 2
     assert says in done.stderr
@@ -359,41 +359,41 @@ def test_the_doctor_asks_for_what_it_needs(here: Path, arguments: tuple[str, ...
 STUDY = ["compare", "parity", "--mutation", "control,sm-g-sum", "--runs", "8", "--evaluations", "3000", "--quiet"]
 
 
-def started(folder: Path, *words: str) -> subprocess.Popen[str]:
+def start_study(folder: Path, *words: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tfsm", *words]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def workers_of(pid: int) -> list[int]:
-    """Return the processes below one that do its work; Ray has others besides."""
-    below = [child for own in children(pid) for child in (own, *workers_of(own))]
+def list_workers(pid: int) -> list[int]:
+    """Return the worker processes of a process, without the other processes of Ray."""
+    below = [child for own in list_child_processes(pid) for child in (own, *list_workers(own))]
     words = {child: Path(f"/proc/{child}/cmdline").read_bytes() for child in below if Path(f"/proc/{child}").exists()}
     return [child for child, line in words.items() if b"ray::Actor" in line or b"tfsm.parallel" in line]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["processes", "ray"])
-def test_a_study_by_workers_is_the_same_though_one_is_killed(backend: str, tmp_path: Path) -> None:
+def test_a_study_on_workers_gives_the_same_results_if_one_is_killed(backend: str, tmp_path: Path) -> None:
     if backend == "ray" and importlib.util.find_spec("ray") is None:
         pytest.skip("needs ray")
-    local = started(tmp_path, *STUDY, "--out", "local")
-    _, told = local.communicate(timeout=600)
-    assert local.returncode == 0, told
-    there = started(
+    local = start_study(tmp_path, *STUDY, "--out", "local")
+    _, stderr = local.communicate(timeout=600)
+    assert local.returncode == 0, stderr
+    there = start_study(
         tmp_path, *STUDY, "--out", "there", "--backend", backend, "--workers", "2", "--checkpoint-every", "500"
     )
     killed = None
     deadline = time.monotonic() + 600
     while there.poll() is None and time.monotonic() < deadline:
-        begun = list((tmp_path / "there").glob("*/checkpoints/*.checkpoint"))
-        if killed is None and begun and (found := workers_of(there.pid)):
+        started = list((tmp_path / "there").glob("*/checkpoints/*.checkpoint"))
+        if killed is None and started and (found := list_workers(there.pid)):
             killed = found[0]
             os.kill(killed, signal.SIGKILL)
         time.sleep(0.1)
-    _, told = there.communicate()
-    assert there.returncode == 0, told
+    _, stderr = there.communicate()
+    assert there.returncode == 0, stderr
     assert killed is not None
-    assert "a worker died" in told
+    assert "a worker died" in stderr
     for method in ("control", "sm-g-sum"):
         one, other = tmp_path / "local" / method, tmp_path / "there" / method
         assert (one / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()

@@ -1,4 +1,4 @@
-"""`tfsm compare`, `sweep`, `robustness` and `reproduce` as a user meets them."""
+"""`tfsm compare`, `sweep`, `robustness` and `reproduce`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICK = ["simple-medium", "--mutation", METHODS, "--runs", "3", "--seed", "5", "
 
 
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cwd = tmp_path_factory.mktemp("compared")
     done = tfsm_process("compare", *QUICK, "--out", "whole", cwd=cwd)
     assert done.returncode == 0, done.stderr
@@ -29,18 +29,18 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_an_interrupted_comparison_goes_on_to_the_same_tables(compared: Path) -> None:
+def test_an_interrupted_comparison_resumes_to_the_same_tables(comparison: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "tfsm", "compare", *QUICK, "--out", "cut"],
-        cwd=compared,
+        cwd=comparison,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    metrics = compared / "cut" / "control" / "metrics.jsonl"
+    metrics = comparison / "cut" / "control" / "metrics.jsonl"
     deadline = time.monotonic() + 120
     while not metrics.exists():
-        assert time.monotonic() < deadline, "the run never got going"
+        assert time.monotonic() < deadline, "the run never started"
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
@@ -48,15 +48,15 @@ def test_an_interrupted_comparison_goes_on_to_the_same_tables(compared: Path) ->
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
     assert "resume with: tfsm compare simple-medium" in stderr
-    again = tfsm("compare", *QUICK, "--out", "cut", "--json", cwd=compared)
+    again = tfsm("compare", *QUICK, "--out", "cut", "--json", cwd=comparison)
     assert again.returncode == 0, again.stderr
-    whole = tfsm("report", "whole", "--json", cwd=compared)
+    whole = tfsm("report", "whole", "--json", cwd=comparison)
 
-    def tables(text: str) -> list[object]:
+    def split_tables(text: str) -> list[object]:
         (study,) = json.loads(text)["studies"]
         return [[method["summary"], method["runs"]] for method in study["methods"]] + [study["comparisons"]]
 
-    assert tables(again.stdout) == tables(whole.stdout)
+    assert split_tables(again.stdout) == split_tables(whole.stdout)
 
 
 @pytest.mark.parametrize(
@@ -80,18 +80,20 @@ def test_an_interrupted_comparison_goes_on_to_the_same_tables(compared: Path) ->
         (["reproduce", "parity", "--scale", "nan"], "expected a number above 0 and at most 1"),
     ],
 )
-def test_a_mistake_gets_one_message_and_leaves_nothing(arguments: list[str], message: str, compared: Path) -> None:
-    before = sorted(compared.rglob("*"))
-    done = tfsm(*arguments, cwd=compared)
+def test_mistakes_are_reported_in_one_message_and_leave_no_files(
+    arguments: list[str], message: str, comparison: Path
+) -> None:
+    before = sorted(comparison.rglob("*"))
+    done = tfsm(*arguments, cwd=comparison)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
-    assert sorted(compared.rglob("*")) == before
+    assert sorted(comparison.rglob("*")) == before
 
 
 @pytest.mark.slow
-def test_a_sweep_writes_settings_that_the_next_command_takes(tmp_path: Path) -> None:
+def test_a_sweep_writes_settings_for_the_next_command(tmp_path: Path) -> None:
     grid = ["--grid", "0.5,0.01", "--out", "tuning", "--json"]
     done = tfsm("sweep", *QUICK, *grid, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -116,23 +118,23 @@ def test_a_sweep_writes_settings_that_the_next_command_takes(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_robustness_writes_numbers_and_figure(compared: Path) -> None:
+def test_robustness_writes_numbers_and_figure(comparison: Path) -> None:
     done = tfsm(
-        "robustness", "whole/sm-g-abs", "--mutation", METHODS, "--histogram", "20", "--out", "left", cwd=compared
+        "robustness", "whole/sm-g-abs", "--mutation", METHODS, "--histogram", "20", "--out", "left", cwd=comparison
     )
     assert done.returncode == 0, done.stderr
     assert "fraction of performance" in done.stdout
-    assert sorted(path.name for path in (compared / "left").iterdir()) == [
+    assert sorted(path.name for path in (comparison / "left").iterdir()) == [
         "robustness.json",
         "robustness.png",
         "robustness.svg",
     ]
-    entries = json.loads((compared / "left" / "robustness.json").read_text())["entries"]
+    entries = json.loads((comparison / "left" / "robustness.json").read_text())["entries"]
     assert {(entry["operator"], len(entry["fraction"])) for entry in entries} == {("control", 50), ("sm-g-abs", 50)}
 
 
 @pytest.mark.slow
-def test_a_scaled_reproduction_says_so_everywhere(tmp_path: Path) -> None:
+def test_a_scaled_reproduction_is_marked_everywhere(tmp_path: Path) -> None:
     done = tfsm("reproduce", "simple", "--scale", "0.1", "--out", "small", "-q", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "scaled down to 0.1" in done.stdout

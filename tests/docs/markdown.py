@@ -33,7 +33,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Command:
-    """A line of a console block after the prompt, with what it is shown to print."""
+    """A line of a console block after the prompt, with its documented output."""
 
     words: tuple[str, ...]
     environment: dict[str, str]

@@ -52,7 +52,7 @@ def is_expensive(command: Command) -> bool:
 
 
 @pytest.mark.parametrize(("page", "command"), CASES)
-def test_the_command_line_takes_it(page: Path, command: Command) -> None:
+def test_the_command_line_accepts_it(page: Path, command: Command) -> None:
     name, params = parse(command)
     # The parts of the example and the tutorials are tested in tests/testing.
     if not is_run(command) or package.names() & set(command.words):
@@ -73,7 +73,7 @@ def test_the_command_line_takes_it(page: Path, command: Command) -> None:
 
 
 @pytest.mark.parametrize(("page", "command"), [case for case in CASES if not is_expensive(case.values[1])])
-def test_a_cheap_command_works_and_prints_what_is_shown(page: Path, command: Command, tmp_path: Path) -> None:
+def test_a_cheap_command_prints_the_documented_output(page: Path, command: Command, tmp_path: Path) -> None:
     site = FakeSite(tmp_path)
     package.install(tmp_path)
     result = site.tfsm(*command.words[1:], **command.environment)

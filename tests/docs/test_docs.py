@@ -27,14 +27,14 @@ def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page, "python"):
-        if block.mark == "no-run" or block.title:  # files of a package have a test of their own
+        if block.mark == "no-run" or block.title:  # files of a package are tested separately
             continue
-        # Empty lines before it, so that a traceback has the page's line numbers.
+        # Prepend empty lines, so that tracebacks have the line numbers of the page.
         exec(compile("\n" * (block.line - 1) + block.text, shown(page), "exec"), namespace)
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=shown)
-def test_blocks_are_marked_in_a_way_that_is_known(page: Path) -> None:
+def test_blocks_have_known_marks(page: Path) -> None:
     for block in blocks(page, "python") + blocks(page, "toml"):
         assert not block.mark or block.mark == "no-run" or block.title, f"line {block.line - 1}: {block.mark}"
 
@@ -82,7 +82,7 @@ def test_every_option_is_explained() -> None:
 
 
 @pytest.mark.parametrize("page", ALL_PAGES, ids=shown)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_resolve(page: Path) -> None:
     for link in links(page):
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
@@ -103,11 +103,11 @@ def test_make_is_called_with_targets_that_exist(page: Path) -> None:
     assert set(named) <= targets
 
 
-CODE_PAGES = [page for page in ALL_PAGES if page.name != "CHANGELOG.md"]  # the changelog names modules that are gone
+CODE_PAGES = [page for page in ALL_PAGES if page.name != "CHANGELOG.md"]  # the changelog names removed modules
 PACKAGES = ("tfsm", "tfsm_plugins", "tfsm_domains", "benchmarks", "tests")
 
 
-def named_modules(page: Path) -> set[str]:
+def find_modules(page: Path) -> set[str]:
     """Return the dotted names of code spans, such as `tfsm.kernels.random`, and the modules of `python -m`."""
     text = page.read_text(encoding="utf-8")
     spans = "\n".join(re.findall(r"`([^`\n]+)`", text))
@@ -132,7 +132,7 @@ def is_importable(name: str) -> bool:
     return False
 
 
-def named_files(page: Path) -> set[str]:
+def find_files(page: Path) -> set[str]:
     """Return the paths of Python files anywhere on a page, and of folders in code spans."""
     text = re.sub(r'title="[^"]+"', "", page.read_text(encoding="utf-8"))  # files of a tutorial's package
     files = re.findall(r"(?<![\w/.-])((?:[\w-]+/)+[\w-]+\.py)\b", text)
@@ -146,8 +146,8 @@ def named_files(page: Path) -> set[str]:
 
 @pytest.mark.parametrize("page", CODE_PAGES, ids=shown)
 def test_named_modules_and_files_exist(page: Path) -> None:
-    assert {name for name in named_modules(page) if not is_importable(name)} == set()
-    # A diagram may leave out the package.
+    assert {name for name in find_modules(page) if not is_importable(name)} == set()
+    # A diagram may omit the package.
     assert {
-        path for path in named_files(page) if not (ROOT / path).exists() and not (ROOT / "tfsm" / path).exists()
+        path for path in find_files(page) if not (ROOT / path).exists() and not (ROOT / "tfsm" / path).exists()
     } == set()

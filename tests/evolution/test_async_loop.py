@@ -79,7 +79,7 @@ def comparable_metrics(recorder: Recorder, run: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_one_at_a_time_is_the_lock_step(case: dict[str, Any]) -> None:
+def test_one_child_in_flight_equals_lock_step(case: dict[str, Any]) -> None:
     engine = make_engine(**{"domain": Target(near=0.0), "reuse": False, "seed": 5, **case})
     expected, recorder = evolve(engine, seed=5)
     tables = {name: table.numpy() for name, table in engine.state.tables().items()}
@@ -97,7 +97,7 @@ def test_one_at_a_time_is_the_lock_step(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("runs", [range(3, 4), pytest.param(range(5), marks=SLOW)])
-def test_the_number_of_runs_makes_no_difference(runs: range) -> None:
+def test_results_do_not_depend_on_the_number_of_runs(runs: range) -> None:
     engine = make_engine(Target(near=0.0), SafeMutationSum(), selection=NOVELTY, runs=5, reuse=False)
     expected, recorder = evolve(engine, runs=5)
     genomes = engine.state.genomes.numpy()
@@ -135,7 +135,7 @@ def start(engine: Engine, worker: ChildWorker, **more: Any) -> tuple[AsyncLoop, 
     return loop, recorder, events
 
 
-def test_requests_are_spread_and_never_beyond_the_budget(engine: Engine, worker: ChildWorker) -> None:
+def test_requests_are_spread_over_runs_and_respect_the_budget(engine: Engine, worker: ChildWorker) -> None:
     loop, _, _ = start(engine, worker)
     requests = loop.ask(3)
     assert [(request.run, request.number) for request in requests] == [(0, 4), (1, 4), (0, 5)]
@@ -179,7 +179,7 @@ def test_a_request_holds_plain_arrays(engine: Engine, worker: ChildWorker) -> No
     np.testing.assert_array_equal(experience, genome)
 
 
-def test_a_result_is_told_once(engine: Engine, worker: ChildWorker) -> None:
+def test_a_duplicate_result_is_ignored(engine: Engine, worker: ChildWorker) -> None:
     loop, _, events = start(engine, worker)
     (request,) = loop.ask(1)
     result = worker.make(request)
@@ -212,7 +212,7 @@ def test_an_interruption_ends_everything_and_can_be_replayed(engine: Engine, wor
     requests = loop.ask(5)
     loop.tell(worker.make(requests[4]), worker.make(requests[1]))
     saved = loop.checkpoint()
-    assert {run: own.in_flight for run, own in saved.async_runs.items()} == {0: (4, 5), 1: (5,)}
+    assert {run: state.in_flight for run, state in saved.async_runs.items()} == {0: (4, 5), 1: (5,)}
     loop.finish_early()
     assert loop.ended
     assert loop.interrupted
@@ -231,7 +231,7 @@ def test_an_interruption_ends_everything_and_can_be_replayed(engine: Engine, wor
     assert [result.champion.tobytes() for result in replay.results] == champions
 
 
-def test_after_a_replay_what_never_arrived_is_dispatched_again(engine: Engine, worker: ChildWorker) -> None:
+def test_after_a_replay_missing_results_are_dispatched_again(engine: Engine, worker: ChildWorker) -> None:
     loop, _, events = start(engine, worker)
     requests = loop.ask(5)
     loop.tell(worker.make(requests[3]))
@@ -278,15 +278,15 @@ def test_a_failed_individual_counts_as_broken(engine: Engine, worker: ChildWorke
     assert not np.isfinite(fitness[(genomes == 0).all(axis=-1)]).any()
     assert np.isfinite(fitness).any(axis=1).all()
     kept = {name: table.numpy().tobytes() for name, table in engine.state.tables().items()}
-    made: list[ChildRequest] = []
+    results: list[ChildRequest] = []
 
     def make(request: ChildRequest) -> ChildResult:
-        made.append(request)
+        results.append(request)
         return worker.make(request)
 
     _, again, _ = drive(engine, make, at_once=4, replay=events, **SIZES)
     assert again.metrics == recorder.metrics
-    assert not {(request.run, request.number) for request in made} & {(event.run, event.number) for event in failed}
+    assert not {(request.run, request.number) for request in results} & {(event.run, event.number) for event in failed}
     assert {name: table.numpy().tobytes() for name, table in engine.state.tables().items()} == kept
 
 
@@ -308,7 +308,7 @@ def test_a_replay_cannot_fail_where_the_log_did_not(engine: Engine, worker: Chil
 
 
 @pytest.mark.parametrize(
-    ("log", "why"),
+    ("log", "reason"),
     [
         ("> 0 1", r"event 1 of the log, '> 0 1' does not fit these runs: the next number of this run is 0"),
         ("> 5 0", "there is no such run"),
@@ -316,12 +316,12 @@ def test_a_replay_cannot_fail_where_the_log_did_not(engine: Engine, worker: Chil
         ("> 0 0,> 0 1,> 0 2,> 0 3,> 0 4", "only 0 of this run are evaluated"),
     ],
 )
-def test_a_log_of_other_runs_is_refused(engine: Engine, log: str, why: str) -> None:
-    with pytest.raises(TfsmError, match=why):
+def test_a_log_of_other_runs_is_refused(engine: Engine, log: str, reason: str) -> None:
+    with pytest.raises(TfsmError, match=reason):
         AsyncLoop(engine, replay=parse_events(log.replace(",", "\n") + "\n"), **SIZES).ask(9)
 
 
-def test_no_healthy_network_at_all_is_an_error() -> None:
+def test_a_run_without_any_finite_fitness_is_an_error() -> None:
     engine = make_engine(Target(broken_below=float("inf")), reuse=False)
     with pytest.raises(TfsmError, match="run 3: none of the 6 initial networks has a finite fitness"):
         drive(engine, make_worker(engine).make, runs=range(3, 5))
@@ -338,25 +338,25 @@ def test_impossible_arguments_are_refused(engine: Engine) -> None:
         AsyncLoop(make_engine(mutation=SafeMutationSum()), **SIZES)
 
 
-class OneCheckpoint:
+class SingleCheckpoint:
     """Saves a checkpoint after ten evaluations."""
 
     content = b""
 
-    def next_check(self, spent: int) -> int:
-        return 10 if spent < 10 else 99
+    def next_check(self, evaluations: int) -> int:
+        return 10 if evaluations < 10 else 99
 
-    def is_due(self, spent: int) -> bool:
-        return spent == 10
+    def is_due(self, evaluations: int) -> bool:
+        return evaluations == 10
 
     def save(self, saved: Checkpoint, *, last: bool = False) -> None:
         self.content = self.content or pack_checkpoint(saved, {})
 
 
 def test_a_lockstep_checkpoint_continues_child_by_child(engine: Engine, worker: ChildWorker) -> None:
-    keeper = OneCheckpoint()
-    expected = LockstepLoop(engine, checkpoints=keeper, **SIZES).run()
-    saved, _ = unpack_checkpoint(keeper.content)
+    checkpoints = SingleCheckpoint()
+    expected = LockstepLoop(engine, checkpoints=checkpoints, **SIZES).run()
+    saved, _ = unpack_checkpoint(checkpoints.content)
     assert saved.evaluations_used == 10
     loop = AsyncLoop(engine, saved=[saved], **SIZES)
     drive(engine, worker.make, loop=loop)
@@ -384,7 +384,7 @@ def test_a_run_with_a_used_up_budget_ends_when_resumed(engine: Engine, worker: C
 def test_a_run_with_a_used_up_budget_can_be_extended_as_if_it_had_not_ended(
     engine: Engine, worker: ChildWorker, shorter: int
 ) -> None:
-    whole, expected, _ = drive(engine, worker.make, **SIZES)
+    uninterrupted, expected, _ = drive(engine, worker.make, **SIZES)
     loop, asynchronous, _ = drive(engine, worker.make, **SIZES | {"evaluations": shorter})
     assert [result.evaluations for result in loop.results] == [shorter] * 2
     saved, _ = unpack_checkpoint(pack_checkpoint(loop.checkpoint(), {}))
@@ -392,14 +392,14 @@ def test_a_run_with_a_used_up_budget_can_be_extended_as_if_it_had_not_ended(
     recorder = Recorder()
     longer = AsyncLoop(engine, saved=[saved], observers=[recorder], **SIZES)
     drive(engine, worker.make, loop=longer)
-    assert summarize(longer) == summarize(whole)
+    assert summarize(longer) == summarize(uninterrupted)
     lines = [line for line in asynchronous.metrics if line["evaluations"] % 8 == 0] + recorder.metrics
     assert {(line["run"], line["evaluations"]): line for line in lines} == {
         (line["run"], line["evaluations"]): line for line in expected.metrics
     }
 
 
-class Full(Recorder):
+class FailsAtRunEnd(Recorder):
     """Fails to record the end of a run."""
 
     def on_run_end(self, result: Any) -> None:
@@ -412,7 +412,7 @@ def test_a_run_whose_end_was_not_reported_ends_when_resumed() -> None:
     loop, _, _ = start(engine, worker)
     (request,) = loop.ask(1)
     child = worker.make(request)
-    loop._reporter._observers = [Full()]
+    loop._reporter._observers = [FailsAtRunEnd()]
     with pytest.raises(TfsmError, match="no room"):
         loop.tell(
             ChildResult(0, child.number, child.genome, (child.evaluation[0], np.bool_(True), *child.evaluation[2:]))
@@ -428,31 +428,31 @@ def summarize(loop: AsyncLoop) -> list[Any]:
 
 
 def test_runs_without_a_checkpoint_start_among_others_that_continue(engine: Engine, worker: ChildWorker) -> None:
-    whole, _, _ = drive(engine, worker.make, **SIZES)
+    uninterrupted, _, _ = drive(engine, worker.make, **SIZES)
     loop, _, _ = start(engine, worker)
     loop.tell(*map(worker.make, loop.ask(2)))
     saved, _ = unpack_checkpoint(pack_checkpoint(loop.checkpoint(), {}))
     for part in (range(1), range(1, 2)):
         resumed = AsyncLoop(engine, saved=[saved.select(part)], **SIZES)
         drive(engine, worker.make, loop=resumed)
-        assert summarize(resumed) == summarize(whole)
+        assert summarize(resumed) == summarize(uninterrupted)
 
 
 def test_nothing_is_traced_twice(engine: Engine, worker: ChildWorker) -> None:
     for _ in range(2):
-        drive(engine, worker.make, at_once=3, pick=lambda there: there - 1, **SIZES)
+        drive(engine, worker.make, at_once=3, pick=lambda count: count - 1, **SIZES)
     assert engine.ask.traces == 1
     assert engine.tell.traces == 1
     assert engine.tell_initial.traces == 1
 
 
 MANY_SIZES: dict[str, Any] = {"runs": 2, "evaluations": 30, "log_every": 7}
-QUICKLY = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW_EXAMPLES = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @dataclass
-class Lab:
-    """An engine and a worker, for many tests."""
+class Setup:
+    """An engine and a worker, shared by many tests."""
 
     engine: Engine
     worker: ChildWorker
@@ -465,7 +465,7 @@ class Lab:
 
 @dataclass
 class Outcome:
-    """All that a user could notice."""
+    """Everything that a user can observe."""
 
     metrics: list[dict[str, Any]]
     reports: list[str]
@@ -481,7 +481,7 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def place() -> Lab:
+def setup() -> Setup:
     """Return runs of which one is solved before its end, with a stateful scheme and an adaptive intensity."""
     engine = make_engine(
         Target(near=1.5),
@@ -491,13 +491,13 @@ def place() -> Lab:
         reuse=False,
         seed=1,
     )
-    return Lab(engine, make_worker(engine))
+    return Setup(engine, make_worker(engine))
 
 
 @pytest.fixture(scope="module")
-def endless() -> Lab:
+def unsolvable() -> Setup:
     engine = make_engine(Target(near=0.0), population=5, reuse=False)
-    return Lab(engine, make_worker(engine))
+    return Setup(engine, make_worker(engine))
 
 
 def plain_loop(events: list[Event], run: int, population: int) -> tuple[np.ndarray, np.ndarray]:
@@ -506,50 +506,50 @@ def plain_loop(events: list[Event], run: int, population: int) -> tuple[np.ndarr
     network = Network(domain.network())
     genomes, fitness = np.zeros([population, 3], np.float32), np.full(population, -np.inf, np.float32)
     parents: dict[int, np.ndarray] = {}
-    for kind, own, number in events:
-        if own != run:
+    for kind, event_run, number in events:
+        if event_run != run:
             continue
         if number < population:
             draw_seed, _ = split(fold_in(root, run, number), 2)
-            child, place = Initializer("normal", 1.0).genomes(network, draw_seed[None]), number
+            child, setup = Initializer("normal", 1.0).genomes(network, draw_seed[None]), number
         else:
             select_seed, mutate_seed, _ = split(fold_in(root, run, number), 3)
             choice = selection.choose(tf.constant(fitness[None]), select_seed[None])
             if kind == ">":
                 parents[number] = genomes[int(choice.parent[0])].copy()
                 continue
-            parent, place = tf.constant(parents[number][None]), int(choice.replaced[0])
+            parent, setup = tf.constant(parents[number][None]), int(choice.replaced[0])
             child = Control()(network, parent, (), tf.constant(0.1), mutate_seed[None])
         if kind == "<":
-            genomes[place] = child[0].numpy()
-            fitness[place] = float(domain.evaluate(network, child, root).fitness[0])
+            genomes[setup] = child[0].numpy()
+            fitness[setup] = float(domain.evaluate(network, child, root).fitness[0])
     return genomes, fitness
 
 
 @pytest.mark.parametrize("at_once", [3, pytest.param(9, marks=SLOW)])
-def test_it_does_what_a_plain_loop_of_the_same_rules_does(endless: Lab, at_once: int) -> None:
-    found = endless.drive(at_once, 1)
+def test_the_loop_agrees_with_a_plain_loop(unsolvable: Setup, at_once: int) -> None:
+    found = unsolvable.drive(at_once, 1)
     assert sum(event.kind == "<" for event in found.events) == 60
     for run in (0, 1):
         genomes, fitness = plain_loop(found.events, run, 5)
-        np.testing.assert_allclose(endless.engine.state.genomes.numpy()[run], genomes, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(endless.engine.state.fitness.numpy()[run], fitness, rtol=1e-4, atol=1e-5)
-    other = endless.drive(at_once, 2)
-    assert other.tables != found.tables, "the order of arrival matters, or the test would tell nothing"
+        np.testing.assert_allclose(unsolvable.engine.state.genomes.numpy()[run], genomes, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(unsolvable.engine.state.fitness.numpy()[run], fitness, rtol=1e-4, atol=1e-5)
+    other = unsolvable.drive(at_once, 2)
+    assert other.tables != found.tables, "the order of arrival must matter for this test"
 
 
-def test_staleness_counts_the_results_told_in_between(endless: Lab) -> None:
-    found = endless.drive(6, 3)
+def test_staleness_counts_the_results_that_arrived_in_between(unsolvable: Setup) -> None:
+    found = unsolvable.drive(6, 3)
     for run in (0, 1):
-        own = [event for event in found.events if event.run == run]
+        run_events = [event for event in found.events if event.run == run]
         stale: list[int] = []
-        evaluated = [number for kind, _, number in own if kind == "<"]
+        evaluated = [number for kind, _, number in run_events if kind == "<"]
         lines = {line["evaluations"]: line for line in found.metrics if line["run"] == run}
         assert sorted(lines) == [7, 14, 21, 28, 30]
         for count, number in enumerate(evaluated, 1):
             if number >= 5:
-                out, back = own.index(Event(">", run, number)), own.index(Event("<", run, number))
-                stale.append(sum(event.kind == "<" for event in own[out:back]))
+                out, back = run_events.index(Event(">", run, number)), run_events.index(Event("<", run, number))
+                stale.append(sum(event.kind == "<" for event in run_events[out:back]))
             if count in lines:
                 assert lines[count]["staleness"] == pytest.approx(np.mean(stale))
                 assert lines[count]["staleness_most"] == max(stale)
@@ -557,24 +557,24 @@ def test_staleness_counts_the_results_told_in_between(endless: Lab) -> None:
     assert max(line["staleness_most"] for line in found.metrics) > 1
 
 
-def test_several_results_at_once_are_told_as_if_one_by_one(place: Lab) -> None:
-    expected = place.drive(6, 4)
-    again, recorder, events = Replayed(expected.events), Recorder(), list[Event]()
-    loop = AsyncLoop(place.engine, seed=0, observers=[recorder], events=events.append, **MANY_SIZES)
+def test_several_results_at_once_are_equivalent_to_single_ones(setup: Setup) -> None:
+    expected = setup.drive(6, 4)
+    again, recorder, events = Rounds(expected.events), Recorder(), list[Event]()
+    loop = AsyncLoop(setup.engine, seed=0, observers=[recorder], events=events.append, **MANY_SIZES)
     for dispatched, evaluated in again.rounds():
         requests = loop.ask(len(dispatched))
         assert [(request.run, request.number) for request in requests] == dispatched
-        again.made |= {(request.run, request.number): place.worker.make(request) for request in requests}
-        loop.tell(*(again.made[key] for key in evaluated))
-    found = Outcome.of(loop, recorder, events, place.engine)
+        again.results |= {(request.run, request.number): setup.worker.make(request) for request in requests}
+        loop.tell(*(again.results[key] for key in evaluated))
+    found = Outcome.of(loop, recorder, events, setup.engine)
     assert found == expected
 
 
-class Replayed:
-    """A log as rounds: what is dispatched at once, then what is told at once."""
+class Rounds:
+    """Splits a log into rounds: requests dispatched together, then results that arrive together."""
 
     def __init__(self, events: list[Event]) -> None:
-        self.events, self.made = events, dict[tuple[int, int], ChildResult]()
+        self.events, self.results = events, dict[tuple[int, int], ChildResult]()
 
     def rounds(self) -> Iterator[tuple[list[tuple[int, int]], list[tuple[int, int]]]]:
         dispatched: list[tuple[int, int]] = []
@@ -587,14 +587,14 @@ class Replayed:
         yield dispatched, evaluated
 
 
-@QUICKLY
+@FEW_EXAMPLES
 @given(st.integers(1, 9), st.integers(0, 999), st.integers(1, 12), st.integers(0, 999))
 def test_any_order_can_be_replayed_by_any_number_of_workers(
-    place: Lab, at_once: int, order: int, other: int, other_order: int
+    setup: Setup, at_once: int, order: int, other: int, other_order: int
 ) -> None:
-    first = place.drive(at_once, order)
+    first = setup.drive(at_once, order)
     check_invariants(first)
-    again = place.drive(other, other_order, replay=first.events)
+    again = setup.drive(other, other_order, replay=first.events)
     assert again == first
 
 
@@ -607,33 +607,33 @@ def check_invariants(found: Outcome) -> None:
         assert set(evaluated[:6]) == set(range(6)) or len(evaluated) < 6, "initial individuals first"
 
 
-@QUICKLY
+@FEW_EXAMPLES
 @given(st.integers(1, 6), st.integers(0, 999), st.integers(0, 70), st.integers(1, 6))
 def test_a_checkpoint_at_any_moment_gives_a_log_that_can_be_replayed(
-    place: Lab, at_once: int, order: int, moment: int, later: int
+    setup: Setup, at_once: int, order: int, moment: int, later: int
 ) -> None:
-    recorder, events, chance = Recorder(), list[Event](), random.Random(order)
-    once = DeduplicatingObserver(recorder)  # a run with a used up budget reports its end again when resumed
-    loop = AsyncLoop(place.engine, seed=0, observers=[once], events=events.append, **MANY_SIZES)
+    recorder, events, rng = Recorder(), list[Event](), random.Random(order)
+    observer = DeduplicatingObserver(recorder)  # a run with a used up budget reports its end again when resumed
+    loop = AsyncLoop(setup.engine, seed=0, observers=[observer], events=events.append, **MANY_SIZES)
     in_flight: list[ChildRequest] = []
     for _ in range(moment):
         if loop.ended:
             break
         in_flight += loop.ask(at_once - len(in_flight))
-        loop.tell(place.worker.make(in_flight.pop(chance.randrange(len(in_flight)))))
-        if chance.random() < 0.3:
+        loop.tell(setup.worker.make(in_flight.pop(rng.randrange(len(in_flight)))))
+        if rng.random() < 0.3:
             in_flight += loop.ask(at_once - len(in_flight))
     content = pack_checkpoint(loop.checkpoint(), {})
-    place.engine.reset(0)  # nothing is left of it but the file
+    setup.engine.reset(0)  # only the file is left
     saved, _ = unpack_checkpoint(content)
     assert saved.event_count == len(events)
-    resumed = AsyncLoop(place.engine, seed=0, observers=[once], events=events.append, saved=[saved], **MANY_SIZES)
-    drive(place.engine, place.worker.make, at_once=later, pick=chance.randrange, loop=resumed)
+    resumed = AsyncLoop(setup.engine, seed=0, observers=[observer], events=events.append, saved=[saved], **MANY_SIZES)
+    drive(setup.engine, setup.worker.make, at_once=later, pick=rng.randrange, loop=resumed)
     assert resumed.event_count == len(events)
-    whole = Outcome.of(resumed, recorder, events, place.engine)
-    check_invariants(whole)
-    again = place.drive(at_once, order + 1, replay=events)
+    uninterrupted = Outcome.of(resumed, recorder, events, setup.engine)
+    check_invariants(uninterrupted)
+    again = setup.drive(at_once, order + 1, replay=events)
     for part in ("metrics", "reports", "champions", "events"):
-        assert getattr(again, part) == getattr(whole, part), part
+        assert getattr(again, part) == getattr(uninterrupted, part), part
     if not loop.results:  # the lane of an ended run has no meaning
-        assert again.tables == whole.tables
+        assert again.tables == uninterrupted.tables

@@ -1,4 +1,4 @@
-"""Checkpoint files: what was written comes back bit by bit, and nothing else is ever taken for it."""
+"""Checkpoint files are read back bit for bit, and anything else is refused."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ from tfsm_plugins.selections.novelty import Novelty
 DTYPES = [np.dtype(name) for name in ("<f4", "<f8", ">f4", ">i8", "<i4", "|b1", "|u1", "<f2")]
 
 
-def rows_of(table: np.ndarray) -> LazyTable:
-    return LazyTable(table.dtype, table.shape, lambda place: table[place])
+def make_lazy_table(table: np.ndarray) -> LazyTable:
+    return LazyTable(table.dtype, table.shape, lambda index: table[index])
 
 
-def dumped(header: dict[str, Any], **tables: np.ndarray) -> bytes:
+def dump_bytes(header: dict[str, Any], **tables: np.ndarray) -> bytes:
     buffer = io.BytesIO()
-    dump(buffer, header, {name: rows_of(table) for name, table in tables.items()})
+    dump(buffer, header, {name: make_lazy_table(table) for name, table in tables.items()})
     return buffer.getvalue()
 
 
-def signed(body: bytes) -> bytes:
-    """Put the right digest under what may be nonsense."""
+def add_digest(body: bytes) -> bytes:
+    """Append a valid digest to content that may be invalid."""
     return body + hashlib.sha256(body).digest()
 
 
@@ -68,31 +68,31 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=6), JSON, max_size=4), st.dictionaries(st.text(max_size=8), TABLES, max_size=4))
-def test_what_was_written_comes_back(header: dict[str, Any], tables: dict[str, np.ndarray]) -> None:
+def test_written_tables_are_read_back(header: dict[str, Any], tables: dict[str, np.ndarray]) -> None:
     buffer = io.BytesIO()
-    dump(buffer, header, {name: rows_of(table) for name, table in tables.items()})
+    dump(buffer, header, {name: make_lazy_table(table) for name, table in tables.items()})
     read_header, found = load(buffer.getvalue(), "here")
     assert read_header == header
     assert set(found) == set(tables)
     for name, table in tables.items():
         assert found[name].dtype == table.dtype
         assert found[name].shape == table.shape
-        for own, row in zip(table, found[name], strict=True):
-            assert row.tobytes() == np.ascontiguousarray(own).tobytes()
+        for expected_row, row in zip(table, found[name], strict=True):
+            assert row.tobytes() == np.ascontiguousarray(expected_row).tobytes()
 
 
-def test_every_byte_counts() -> None:
-    content = dumped({"a": 1}, table=np.arange(5.0), none=np.zeros([0, 3]))
-    for place in range(len(content)):
+def test_any_changed_byte_is_detected() -> None:
+    content = dump_bytes({"a": 1}, table=np.arange(5.0), none=np.zeros([0, 3]))
+    for index in range(len(content)):
         for change in (1, 0x80):
             changed = bytearray(content)
-            changed[place] ^= change
+            changed[index] ^= change
             with pytest.raises(DamagedCheckpoint, match="here"):
                 load(bytes(changed), "here")
 
 
-def test_no_end_is_taken_for_the_end() -> None:
-    content = dumped({"a": 1}, table=np.arange(5.0))
+def test_truncated_or_extended_content_is_refused() -> None:
+    content = dump_bytes({"a": 1}, table=np.arange(5.0))
     for length in range(len(content)):
         with pytest.raises(DamagedCheckpoint, match="here"):
             load(content[:length], "here")
@@ -100,9 +100,9 @@ def test_no_end_is_taken_for_the_end() -> None:
         load(content + b"\0", "here")
 
 
-def test_a_newer_format_says_so_whatever_else_it_holds() -> None:
-    content = dumped({})
-    newer = signed(content[:16] + struct.pack("<I", VERSION + 1) + content[20:-32])
+def test_a_newer_format_is_reported() -> None:
+    content = dump_bytes({})
+    newer = add_digest(content[:16] + struct.pack("<I", VERSION + 1) + content[20:-32])
     with pytest.raises(DamagedCheckpoint, match=r"written by a newer tfsm .*upgrade"):
         load(newer, "here")
 
@@ -122,33 +122,33 @@ def test_a_newer_format_says_so_whatever_else_it_holds() -> None:
         b"\xff\xfe",
     ],
 )
-def test_nonsense_with_the_right_digest_is_refused(text: bytes) -> None:
+def test_invalid_content_with_a_valid_digest_is_refused(text: bytes) -> None:
     body = struct.pack("<16sIQ", b"tfsm checkpoint\n", VERSION, len(text)) + text
     with pytest.raises(DamagedCheckpoint, match="not a checkpoint of tfsm"):
-        load(signed(body), "here")
+        load(add_digest(body), "here")
 
 
 def test_a_header_longer_than_the_file_is_refused() -> None:
     body = struct.pack("<16sIQ", b"tfsm checkpoint\n", VERSION, 2**40) + b"{}"
     with pytest.raises(DamagedCheckpoint):
-        load(signed(body), "here")
+        load(add_digest(body), "here")
 
 
-def test_nothing_in_a_file_is_run(tmp_path: Path) -> None:
-    class Trap:
+def test_nothing_in_a_file_is_executed(tmp_path: Path) -> None:
+    class Malicious:
         def __reduce__(self) -> tuple[Any, ...]:
-            return (Path.touch, (tmp_path / "sprung",))
+            return (Path.touch, (tmp_path / "executed",))
 
     for content in (
-        pickle.dumps(Trap()),
-        signed(struct.pack("<16sIQ", b"tfsm checkpoint\n", 1, 9) + pickle.dumps(Trap())),
+        pickle.dumps(Malicious()),
+        add_digest(struct.pack("<16sIQ", b"tfsm checkpoint\n", 1, 9) + pickle.dumps(Malicious())),
     ):
         with pytest.raises(DamagedCheckpoint):
             load(content, "here")
-    assert not (tmp_path / "sprung").exists()
+    assert not (tmp_path / "executed").exists()
 
 
-def test_a_disk_that_cannot_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_error_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Any) -> bytes:
         raise OSError(errno.EIO, "Input/output error")
 
@@ -164,7 +164,7 @@ def test_files_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
         load_file(tmp_path / "empty")
     with pytest.raises(DamagedCheckpoint, match="cannot be read: No such file"):
         load_file(tmp_path / "missing")
-    (tmp_path / "good").write_bytes(dumped({"a": 1}, table=np.arange(3)))
+    (tmp_path / "good").write_bytes(dump_bytes({"a": 1}, table=np.arange(3)))
     header, tables = load_file(tmp_path / "good")
     assert header == {"a": 1}
     assert [int(row) for row in tables["table"]] == [0, 1, 2]
@@ -174,25 +174,25 @@ SLOW = pytest.mark.slow
 
 
 @dataclass
-class Keeper:
-    """Keeps a checkpoint at every evaluation, or at some, with the number of metrics reported before it."""
+class KeepCheckpoints:
+    """Keeps checkpoints, each with the number of metrics reported before it."""
 
     recorder: Recorder
     every: int = 1
-    only_when_it_must: bool = False
+    only_on_failure: bool = False
     kept: list[tuple[bytes, int]] = field(default_factory=list)
 
-    def next_check(self, spent: int) -> int:
-        return (spent // self.every + 1) * self.every
+    def next_check(self, evaluations: int) -> int:
+        return (evaluations // self.every + 1) * self.every
 
-    def is_due(self, spent: int) -> bool:
-        return not self.only_when_it_must
+    def is_due(self, evaluations: int) -> bool:
+        return not self.only_on_failure
 
     def save(self, saved: Checkpoint, *, last: bool = False) -> None:
         self.kept.append((pack_checkpoint(saved, {}), len(self.recorder.metrics)))
 
 
-def loop(engine: Engine, recorder: Recorder, *, evaluations: int, runs: int = 3, **more: Any) -> list[Any]:
+def run_loop(engine: Engine, recorder: Recorder, *, evaluations: int, runs: int = 3, **more: Any) -> list[Any]:
     results = LockstepLoop(
         engine, seed=0, runs=runs, evaluations=evaluations, log_every=20, observers=[recorder], **more
     ).run()
@@ -202,8 +202,8 @@ def loop(engine: Engine, recorder: Recorder, *, evaluations: int, runs: int = 3,
     ]
 
 
-def by_key(metrics: list[dict[str, Any]]) -> dict[tuple[int, int], dict[str, Any]]:
-    """Return lines as a finished log has them."""
+def index_metrics(metrics: list[dict[str, Any]]) -> dict[tuple[int, int], dict[str, Any]]:
+    """Return the metrics of a finished log by run and evaluations."""
     ends = {line["run"]: max(m["evaluations"] for m in metrics if m["run"] == line["run"]) for line in metrics}
     return {
         (line["run"], line["evaluations"]): line
@@ -233,58 +233,62 @@ def plain() -> Engine:
 
 
 @pytest.mark.parametrize("name", [name if name in DEFAULT else pytest.param(name, marks=SLOW) for name in CASES])
-def test_a_loop_that_is_left_comes_to_the_same_end(plain: Engine, name: str) -> None:
+def test_a_resumed_loop_gives_the_same_results(plain: Engine, name: str) -> None:
     engine, recorder = plain if name == "plain" else CASES[name](), Recorder()
-    keeper = Keeper(recorder)
-    expected = loop(engine, recorder, evaluations=57, checkpoints=keeper)
-    assert len(keeper.kept) >= 57
-    lines = by_key(recorder.metrics)
-    for content, before in keeper.kept[:: 4 if name in DEFAULT else 1]:
-        again = Recorder()
-        found = loop(engine, again, evaluations=57, saved=[unpack_checkpoint(content)[0]])
+    checkpoints = KeepCheckpoints(recorder)
+    expected = run_loop(engine, recorder, evaluations=57, checkpoints=checkpoints)
+    assert len(checkpoints.kept) >= 57
+    lines = index_metrics(recorder.metrics)
+    for content, before in checkpoints.kept[:: 4 if name in DEFAULT else 1]:
+        resumed = Recorder()
+        found = run_loop(engine, resumed, evaluations=57, saved=[unpack_checkpoint(content)[0]])
         assert found == expected
-        assert by_key(recorder.metrics[:before] + again.metrics) == lines
+        assert index_metrics(recorder.metrics[:before] + resumed.metrics) == lines
 
 
 @pytest.mark.parametrize(("shorter", "longer"), [(4, 57), (6, 57), (33, 90)])
-def test_a_finished_loop_goes_on_as_if_it_had_never_ended(plain: Engine, shorter: int, longer: int) -> None:
-    whole, recorder, again = Recorder(), Recorder(), Recorder()
-    expected = loop(plain, whole, evaluations=longer)
-    keeper = Keeper(recorder, every=1000)
-    loop(plain, recorder, evaluations=shorter, checkpoints=keeper)
-    assert loop(plain, again, evaluations=longer, saved=[unpack_checkpoint(keeper.kept[-1][0])[0]]) == expected
-    assert by_key(recorder.metrics + again.metrics) == by_key(whole.metrics)
+def test_a_finished_loop_can_be_extended(plain: Engine, shorter: int, longer: int) -> None:
+    uninterrupted, recorder, resumed = Recorder(), Recorder(), Recorder()
+    expected = run_loop(plain, uninterrupted, evaluations=longer)
+    checkpoints = KeepCheckpoints(recorder, every=1000)
+    run_loop(plain, recorder, evaluations=shorter, checkpoints=checkpoints)
+    assert (
+        run_loop(plain, resumed, evaluations=longer, saved=[unpack_checkpoint(checkpoints.kept[-1][0])[0]]) == expected
+    )
+    assert index_metrics(recorder.metrics + resumed.metrics) == index_metrics(uninterrupted.metrics)
 
 
-def test_groups_may_be_others_than_before(plain: Engine) -> None:
-    recorder, again = Recorder(), Recorder()
-    keeper = Keeper(recorder, every=15)
-    expected = loop(plain, recorder, evaluations=50, checkpoints=keeper)
-    content, before = next(item for item in keeper.kept if unpack_checkpoint(item[0])[0].evaluations_used == 30)
+def test_runs_may_be_regrouped_on_resume(plain: Engine) -> None:
+    recorder, resumed = Recorder(), Recorder()
+    checkpoints = KeepCheckpoints(recorder, every=15)
+    expected = run_loop(plain, recorder, evaluations=50, checkpoints=checkpoints)
+    content, before = next(item for item in checkpoints.kept if unpack_checkpoint(item[0])[0].evaluations_used == 30)
     narrow = make_engine(Target(near=0.5), runs=3, width=2)
-    assert loop(narrow, again, evaluations=50, saved=[unpack_checkpoint(content)[0]]) == expected
-    assert by_key(recorder.metrics[:before] + again.metrics) == by_key(recorder.metrics)
-    # Some of the runs only; the others begin anew.
+    assert run_loop(narrow, resumed, evaluations=50, saved=[unpack_checkpoint(content)[0]]) == expected
+    assert index_metrics(recorder.metrics[:before] + resumed.metrics) == index_metrics(recorder.metrics)
+    # Only some of the runs; the others restart.
     saved = unpack_checkpoint(content)[0].select(range(1, 3))
     assert saved.runs == range(1, 3)
-    assert loop(narrow, Recorder(), evaluations=50, saved=[saved]) == expected
+    assert run_loop(narrow, Recorder(), evaluations=50, saved=[saved]) == expected
 
 
 @SLOW
-def test_there_may_be_more_runs_than_before(plain: Engine) -> None:
-    keeper = Keeper(Recorder(), every=15)
-    expected = loop(plain, keeper.recorder, evaluations=50, checkpoints=keeper)
+def test_runs_may_be_added_on_resume(plain: Engine) -> None:
+    checkpoints = KeepCheckpoints(Recorder(), every=15)
+    expected = run_loop(plain, checkpoints.recorder, evaluations=50, checkpoints=checkpoints)
     wider = make_engine(Target(near=0.5), runs=7)
-    whole = loop(wider, Recorder(), evaluations=50, runs=7)
-    assert whole[:3] == expected
-    for content, _ in keeper.kept:
-        assert loop(wider, Recorder(), evaluations=50, runs=7, saved=[unpack_checkpoint(content)[0]]) == whole
+    uninterrupted = run_loop(wider, Recorder(), evaluations=50, runs=7)
+    assert uninterrupted[:3] == expected
+    for content, _ in checkpoints.kept:
+        assert (
+            run_loop(wider, Recorder(), evaluations=50, runs=7, saved=[unpack_checkpoint(content)[0]]) == uninterrupted
+        )
 
 
-def test_what_does_not_fit_is_refused(plain: Engine) -> None:
-    keeper = Keeper(Recorder())
-    loop(plain, keeper.recorder, evaluations=8, checkpoints=keeper)
-    tables = dict(unpack_checkpoint(keeper.kept[-2][0])[0].tables)
+def test_mismatching_tables_are_refused(plain: Engine) -> None:
+    checkpoints = KeepCheckpoints(Recorder())
+    run_loop(plain, checkpoints.recorder, evaluations=8, checkpoints=checkpoints)
+    tables = dict(unpack_checkpoint(checkpoints.kept[-2][0])[0].tables)
     fitness = tables.pop("fitness")
     with pytest.raises(TfsmError, match="checkpoint mismatch: fitness has nothing"):
         plain.state.restore_tables(tables, range(3))
@@ -295,10 +299,10 @@ def test_what_does_not_fit_is_refused(plain: Engine) -> None:
         plain.state.restore_tables({**tables, "fitness": fitness, "strange": fitness}, range(3))
 
 
-def test_what_is_packed_is_all_that_the_state_has(plain: Engine) -> None:
-    keeper = Keeper(Recorder())
-    loop(plain, keeper.recorder, evaluations=20, checkpoints=keeper)
-    saved, about = unpack_checkpoint(keeper.kept[12][0])
+def test_a_checkpoint_contains_the_whole_state(plain: Engine) -> None:
+    checkpoints = KeepCheckpoints(Recorder())
+    run_loop(plain, checkpoints.recorder, evaluations=20, checkpoints=checkpoints)
+    saved, about = unpack_checkpoint(checkpoints.kept[12][0])
     assert about == {}
     assert saved.active_runs == [0, 1, 2]
     assert set(saved.tables) == set(plain.state.tables())
@@ -309,8 +313,8 @@ def test_what_is_packed_is_all_that_the_state_has(plain: Engine) -> None:
 
 
 @pytest.mark.parametrize("mode", ["none", pytest.param("self", marks=SLOW), pytest.param("divergence", marks=SLOW)])
-def test_an_evaluation_that_fails_leaves_the_state_as_it_was_before(mode: Any) -> None:
-    """Whatever does not wait for an evaluation would count it although there was none."""
+def test_a_failed_evaluation_leaves_the_state_unchanged(mode: Any) -> None:
+    """State that is updated before an evaluation succeeds would count it."""
     calls, fail_at = [0], [0]
 
     class Failing(HostTarget):
@@ -321,15 +325,15 @@ def test_an_evaluation_that_fails_leaves_the_state_as_it_was_before(mode: Any) -
             return super().evaluate(network, genomes, seed)
 
     engine = make_engine(Failing(near=0.0), runs=3, adaptation=Adaptation(mode, 0.2, 0.1))
-    expected = loop(engine, Recorder(), evaluations=45)
+    expected = run_loop(engine, Recorder(), evaluations=45)
     for at in (1, 3, 6, 7, 8, 21, 40):
-        keeper = Keeper(Recorder(), every=1000, only_when_it_must=True)
+        checkpoints = KeepCheckpoints(Recorder(), every=1000, only_on_failure=True)
         fail_at[0] = calls[0] + at
         with pytest.raises(Exception, match="broken down"):
-            loop(engine, keeper.recorder, evaluations=45, checkpoints=keeper)
-        saved = [unpack_checkpoint(content)[0] for content, _ in keeper.kept]
+            run_loop(engine, checkpoints.recorder, evaluations=45, checkpoints=checkpoints)
+        saved = [unpack_checkpoint(content)[0] for content, _ in checkpoints.kept]
         assert [group.evaluations_used for group in saved] == ([at - 1] if at > 1 else [])
-        assert loop(engine, Recorder(), evaluations=45, saved=saved) == expected
+        assert run_loop(engine, Recorder(), evaluations=45, saved=saved) == expected
 
 
 def test_names_and_order_of_tables_are_frozen() -> None:

@@ -1,4 +1,4 @@
-"""Any operator with any selection scheme on any domain: it works, or says why not."""
+"""Every combination of operator, selection scheme and domain works, or is refused with a reason."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "truncation": {"parents": 2},
     "map-elites": {"archive": "cvt", "beginners": 4},
 }
-"""Small ones, and those without a default."""
-CANNOT = {
+"""Options that keep the parts small, and options without a default."""
+IMPOSSIBLE = {
     ("mutation", "safe-crossover", "hill-climber"): "the population is one",
     ("domain", "gym", "map-elites"): "needs the bounds of behavior",
     ("domain", "simple-easy", "map-elites"): "needs the bounds of behavior",
@@ -54,36 +54,36 @@ CANNOT = {
         if not name.startswith(("simple", "parity"))
     },
 }
-"""What cannot work, and what is said."""
-NEEDS = {"gym": "gymnasium", "ple": "ple"}
+"""Combinations that cannot work, with their error messages."""
+PACKAGES = {"gym": "gymnasium", "ple": "ple"}
 QUICK = ("sm-g-rms", "sm-g-sum+r", "safe-crossover")
 
 
-def cases() -> list[Any]:
-    found = []
+def list_cases() -> list[Any]:
+    cases = []
     for domain, mutation, selection in itertools.product(PLUGINS.domains, PLUGINS.mutations, PLUGINS.selections):
-        # By default every scheme, and an operator of each new kind; the rest of the product takes a while.
+        # By default every scheme and one operator of each kind; the full product is slow.
         scheme = (domain, mutation) == ("parity", "control")
-        once = scheme or (domain, mutation, selection) in [
+        is_default = scheme or (domain, mutation, selection) in [
             *(("simple-easy", name, "tournament") for name in QUICK),
             ("topdown-maze", "sm-g-rms", "tournament"),
         ]
-        marks = [] if once else [pytest.mark.slow]
-        needed = NEEDS.get(domain)
-        if needed is not None:
-            missing = importlib.util.find_spec(needed) is None
-            marks.append(pytest.mark.skipif(missing, reason=f"{needed} is not installed"))
-        found.append(pytest.param(domain, mutation, selection, marks=marks))
-    return found
+        marks = [] if is_default else [pytest.mark.slow]
+        package = PACKAGES.get(domain)
+        if package is not None:
+            missing = importlib.util.find_spec(package) is None
+            marks.append(pytest.mark.skipif(missing, reason=f"{package} is not installed"))
+        cases.append(pytest.param(domain, mutation, selection, marks=marks))
+    return cases
 
 
 EVALUATORS: dict[Any, Evaluator] = {}
-"""One per domain: what an evaluation returns does not depend on the operator or the scheme, and is traced once."""
+"""One per domain, because evaluations do not depend on the operator or the scheme; each is traced once."""
 
 
 @pytest.fixture(autouse=True)
-def hurry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Run without compiling, and with numbers that are random enough."""
+def eager_execution(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run eagerly, and with fewer rounds of the random generator."""
     monkeypatch.setattr(noise, "_ROUNDS", 4)
     monkeypatch.setattr(TracedFunction, "__call__", lambda self, *tensors: self._function.python_function(*tensors))
     tf.config.run_functions_eagerly(True)
@@ -93,7 +93,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def mazes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """Mazes that take a few steps only, as options by the beginning of a domain's name."""
+    """Mazes of a few steps, as options by the prefix of a domain's name."""
     folder = tmp_path_factory.mktemp("mazes")
     text = (Path(tfsm_domains.hard_maze.__file__).parent / "hard-maze.toml").read_text()
     (folder / "hard.toml").write_text(re.sub(r"^steps *=.*$", "steps = 2", text, flags=re.MULTILINE))
@@ -104,42 +104,44 @@ def mazes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 
 
 @functools.cache
-def part(kind: str, name: str, **more: Any) -> Any:
+def make_part(kind: str, name: str, **more: Any) -> Any:
     entry = PLUGINS.parts(kind)[name]  # type: ignore[arg-type]
     return build_part(entry, OPTIONS.get(name, {}) | more)
 
 
-def reason(domain: str, mutation: str, selection: str) -> str | None:
-    found = (CANNOT.get(("mutation", mutation, selection)), CANNOT.get(("domain", domain, selection)))
-    return next((why for why in found if why is not None), None)
+def find_reason(domain: str, mutation: str, selection: str) -> str | None:
+    cases = (IMPOSSIBLE.get(("mutation", mutation, selection)), IMPOSSIBLE.get(("domain", domain, selection)))
+    return next((reason for reason in cases if reason is not None), None)
 
 
 @pytest.mark.filterwarnings("ignore:Even though the `tf.config.experimental_run_functions_eagerly`")
-@pytest.mark.parametrize(("domain", "mutation", "selection"), cases())
-def test_it_works_or_says_why_not(domain: str, mutation: str, selection: str, mazes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("domain", "mutation", "selection"), list_cases())
+def test_every_combination_works_or_is_refused_with_a_reason(
+    domain: str, mutation: str, selection: str, mazes: dict[str, Any]
+) -> None:
     maze = next((options for start, options in mazes.items() if domain.startswith(start)), {})
-    where = part("domain", domain, **maze)
-    if where not in EVALUATORS:
-        # The network does not matter here: a shallow one instead of those of the hard mazes.
-        network = Network(deep_network(1, 2)) if "hold" in maze else make_network(where)
-        EVALUATORS[where] = Evaluator(where, network, jit=True)
+    domain_part = make_part("domain", domain, **maze)
+    if domain_part not in EVALUATORS:
+        # A shallow network instead of those of the hard mazes, because the network does not matter here.
+        network = Network(deep_network(1, 2)) if "hold" in maze else make_network(domain_part)
+        EVALUATORS[domain_part] = Evaluator(domain_part, network, jit=True)
     population = 1 if selection == "hill-climber" else 4
 
     def run() -> Any:
         variation = Variation(
-            EVALUATORS[where],
-            part("mutation", mutation),
+            EVALUATORS[domain_part],
+            make_part("mutation", mutation),
             intensity=0.01,
             initializer=Initializer("xavier-normal", None),
             seed=0,
-            plan=make_plan(EVALUATORS[where].network, runs=1, population=population),
+            plan=make_plan(EVALUATORS[domain_part].network, runs=1, population=population),
         )
-        engine = Engine(variation, part("selection", selection), population=population)
+        engine = Engine(variation, make_part("selection", selection), population=population)
         return evolve(engine, runs=1, evaluations=6, log_every=6)
 
-    why = reason(domain, mutation, selection)
-    if why is not None:
-        with pytest.raises(TfsmError, match=why):
+    reason = find_reason(domain, mutation, selection)
+    if reason is not None:
+        with pytest.raises(TfsmError, match=reason):
             run()
         return
     (result,), recorder = run()

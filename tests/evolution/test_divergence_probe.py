@@ -1,4 +1,4 @@
-"""What a logging interval tells of mutation, against what is known of a linear unit."""
+"""Divergence and sensitivity in the log, compared with closed forms for a linear unit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tfsm_plugins.mutations.gradient import SafeMutationAbs, SafeMutationSecondO
 from tfsm_plugins.mutations.rescale import SafeMutationRescale
 from tfsm_plugins.selections.steady_state import HillClimber
 
-WAYS: dict[str, dict[str, Any]] = {
+MODES: dict[str, dict[str, Any]] = {
     "xla, kept": {},
     "xla": {"reuse": False},
     "graph, one by one, kept": {"compile": "graph", "one_by_one": True},
@@ -34,7 +34,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shift:
+class AddIntensity:
     """Add the intensity itself to every weight; an operator whose divergence is known."""
 
     batched: ClassVar[bool] = True
@@ -44,21 +44,21 @@ class Shift:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explosion(Shift):
-    """Every child's outputs are infinite."""
+class InfiniteOutputs(AddIntensity):
+    """Makes the outputs of every child infinite."""
 
     def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
         return parent + np.inf
 
 
-def lines(engine: Engine, evaluations: int = 41) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
-    """Evolve, and return the last line of each run with its population."""
+def evolve_lines(engine: Engine, evaluations: int = 41) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+    """Evolve, and yield the last line of each run with its population."""
     _, recorder = evolve(engine, evaluations=evaluations, log_every=evaluations)
     yield from zip(recorder.metrics, engine.state.genomes.numpy(), strict=True)
 
 
 @pytest.mark.parametrize(("log_every", "count"), [(1, 5), (20, 5), (250, 5), (400, 9), (999, 17), (10**9, 17)])
-def test_no_more_than_a_few_children_are_made_for_the_log(log_every: int, count: int) -> None:
+def test_the_number_of_probes_is_limited(log_every: int, count: int) -> None:
     assert probe_count(log_every) == count
     assert probe_count(log_every) % 4 == 1
 
@@ -76,23 +76,23 @@ def test_no_more_than_a_few_children_are_made_for_the_log(log_every: int, count:
     ids=lambda m: m if isinstance(m, str) else type(m).__name__,
 )
 def test_without_intensity_no_child_diverges(mutation: Any, compile: str) -> None:
-    for line, _ in lines(make_engine(Target(near=0.0), mutation, intensity=0.0, compile=compile)):
+    for line, _ in evolve_lines(make_engine(Target(near=0.0), mutation, intensity=0.0, compile=compile)):
         assert line["divergence"] == 0.0
         assert line["divergence_quantiles"] == [0.0] * 5
 
 
 def test_each_quantile_is_the_divergence_of_a_child() -> None:
-    engine = make_engine(Target(near=0.0), Shift(), intensity=0.25)
-    for line, population in lines(engine):
-        # A unit that saw its own weights w and (1, 1, 1): the outputs move by sum(w) / 4 and by 3 / 4.
+    engine = make_engine(Target(near=0.0), AddIntensity(), intensity=0.25)
+    for line, population in evolve_lines(engine):
+        # A unit with the inputs w (its own weights) and (1, 1, 1): the outputs move by sum(w) / 4 and by 3 / 4.
         possible = (np.square(population.sum(axis=1) * 0.25) + 0.75**2) / 2
         quantiles = line["divergence_quantiles"]
         assert quantiles == sorted(quantiles)
         assert all(np.isclose(possible, quantile, rtol=1e-5).any() for quantile in quantiles)
-        assert line["divergence"] == pytest.approx(np.mean(quantiles), rel=1e-5), "five children, so these are all"
+        assert line["divergence"] == pytest.approx(np.mean(quantiles), rel=1e-5), "the quantiles are all five children"
 
 
-def test_quantiles_are_drawn_from_as_many_children_as_the_interval_pays_for() -> None:
+def test_the_probe_makes_the_requested_number_of_children() -> None:
     engine = make_engine(Target(near=0.0), Control())
     lanes = tf.range(2)
     engine.initialize(tf.constant(6), lanes, tf.constant(2), tf.constant(6))
@@ -100,22 +100,22 @@ def test_quantiles_are_drawn_from_as_many_children_as_the_interval_pays_for() ->
     assert (few.shape, many.shape) == ((2, 5), (2, MAX_PROBES))
     np.testing.assert_array_equal(few, many[:, :5])
     assert len(np.unique(many)) == many.size
-    assert engine.probe.traces == 1, "however many"
+    assert engine.probe.traces == 1, "whatever the count"
 
 
 def test_children_with_infinite_outputs_have_no_finite_divergence() -> None:
-    for line, _ in lines(make_engine(Target(near=0.0), Explosion())):
+    for line, _ in evolve_lines(make_engine(Target(near=0.0), InfiniteOutputs())):
         assert line["divergence"] is None
         assert line["divergence_quantiles"] == [None] * 5
 
 
-def test_one_broken_child_among_others_is_the_farthest() -> None:
+def test_broken_children_sort_last_in_quartiles() -> None:
     assert quartiles(np.array([3.0, np.nan, 1.0, 2.0, np.inf])) == pytest.approx([1, 2, 3, np.inf, np.nan], nan_ok=True)
     assert to_json(quartiles(np.array([3.0, np.nan, 1.0, 2.0, np.inf]))) == [1.0, 2.0, 3.0, None, None]
     assert quartiles(np.arange(17.0)[::-1]) == [0, 4, 8, 12, 16]
 
 
-def test_a_spread_is_over_the_weights_of_one_layer() -> None:
+def test_a_spread_covers_the_weights_of_one_layer() -> None:
     sections = [Section("a", ((0, 101),)), Section("b", ((101, 102), (103, 104)))]
     values = np.concatenate([np.arange(101.0), [3.0, -1.0, 5.0]])
     assert spread(sections, values) == {"a": [5, 50, 95], "b": pytest.approx([3.1, 4.0, 4.9])}
@@ -123,35 +123,35 @@ def test_a_spread_is_over_the_weights_of_one_layer() -> None:
     assert to_json(spread(sections, values)) == {"a": [5, 50, 95], "b": [None, None, None]}
 
 
-# A linear unit that saw w and (1, 1, 1): the mean absolute gradient, and the absolute sum of gradients.
+# A linear unit with the inputs w and (1, 1, 1): the mean absolute gradient, and the absolute sum of gradients.
 LINEAR_UNIT: dict[str, tuple[Any, Any]] = {
     "abs": (SafeMutationAbs(), lambda w: (np.abs(w) + 1) / 2),
     "sum": (SafeMutationSum(), lambda w: np.abs(w + 1)),
 }
-BY_DEFAULT = (("abs", "xla, kept"), ("sum", "graph, one by one"))
+DEFAULT_CASES = (("abs", "xla, kept"), ("sum", "graph, one by one"))
 
 
 @pytest.mark.parametrize(
-    ("name", "way"),
+    ("name", "mode"),
     [
-        pytest.param(name, way, marks=() if (name, way) in BY_DEFAULT else pytest.mark.slow)
+        pytest.param(name, mode, marks=() if (name, mode) in DEFAULT_CASES else pytest.mark.slow)
         for name in LINEAR_UNIT
-        for way in WAYS
+        for mode in MODES
     ],
 )
-def test_a_linear_unit_is_as_sensitive_as_its_inputs_say(name: str, way: str) -> None:
+def test_the_sensitivity_of_a_linear_unit_follows_from_its_inputs(name: str, mode: str) -> None:
     mutation, expected = LINEAR_UNIT[name]
-    engine = make_engine(Target(near=0.0), mutation, HillClimber(), population=1, **WAYS[way])
-    assert engine.reuses_sensitivities is ("kept" in way)
-    for line, ((parent,)) in lines(engine):
+    engine = make_engine(Target(near=0.0), mutation, HillClimber(), population=1, **MODES[mode])
+    assert engine.reuses_sensitivities is ("kept" in mode)
+    for line, ((parent,)) in evolve_lines(engine):
         quantiles = np.quantile(expected(parent), [0.05, 0.5, 0.95])
         assert line["sensitivity"] == {"linear": pytest.approx(quantiles, rel=1e-5)}
 
 
-@pytest.mark.parametrize("way", ["xla", pytest.param("graph, one by one", marks=pytest.mark.slow)])
-def test_curvature_is_measured_along_a_unit_vector_drawn_for_it(way: str) -> None:
-    engine = make_engine(Target(near=0.0), SafeMutationSecondOrder(), HillClimber(), population=1, **WAYS[way])
-    for run, (line, (parent,)) in enumerate(lines(engine)):
+@pytest.mark.parametrize("mode", ["xla", pytest.param("graph, one by one", marks=pytest.mark.slow)])
+def test_curvature_is_measured_along_a_random_unit_vector(mode: str) -> None:
+    engine = make_engine(Target(near=0.0), SafeMutationSecondOrder(), HillClimber(), population=1, **MODES[mode])
+    for run, (line, (parent,)) in enumerate(evolve_lines(engine)):
         _, seed, _ = split(fold_in(root_seed(0), run, -1 - MAX_PROBES * 41), 3)
         noise = gaussian(seed, 3).numpy()
         inputs = np.stack([parent, np.ones(3)])  # [I, P]; the divergence of d is the mean of (x d)^2
@@ -162,14 +162,14 @@ def test_curvature_is_measured_along_a_unit_vector_drawn_for_it(way: str) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutation", [Control(), SafeMutationRescale()], ids=lambda m: type(m).__name__)
-def test_an_operator_that_measures_nothing_says_nothing(mutation: Any) -> None:
+def test_an_operator_without_sensitivity_logs_none(mutation: Any) -> None:
     engine = make_engine(Target(near=0.0), mutation)
     _, recorder = evolve(engine)
     assert not any("sensitivity" in line for line in recorder.metrics)
     assert recorder.sensitivities == []
 
 
-def test_observers_get_the_sensitivities_that_the_quantiles_are_of() -> None:
+def test_observers_receive_the_sensitivities_behind_the_quantiles() -> None:
     engine = make_engine(Target(near=0.0), SafeMutationAbs())
     _, recorder = evolve(engine)
     assert [(run, number) for run, number, _ in recorder.sensitivities] == [
@@ -195,8 +195,8 @@ def test_the_probe_is_traced_once(mutation: Any) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Talkative(SafeMutationSecondOrder):
-    """Reports numbers of its own, one of which is called as one of the log's is."""
+class ReportsOwnMetrics(SafeMutationSecondOrder):
+    """Reports its own metrics, some with names that the log uses too."""
 
     def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Child:
         child = super().__call__(network, parent, experience, intensity, seed)
@@ -204,8 +204,8 @@ class Talkative(SafeMutationSecondOrder):
         return Child(child, {"sensitivity": ones, "divergence": ones, "mine": 3.0 * ones})
 
 
-def test_an_operators_number_does_not_cover_one_of_the_logs() -> None:
-    for line, _ in lines(make_engine(Target(near=0.0), Talkative())):
+def test_metrics_of_an_operator_do_not_override_those_of_the_log() -> None:
+    for line, _ in evolve_lines(make_engine(Target(near=0.0), ReportsOwnMetrics())):
         assert line["mine"] == 3.0
         assert line["divergence"] == pytest.approx(np.mean(line["divergence_quantiles"]), rel=1e-5)
         assert set(line["sensitivity"]) == {"linear"}
@@ -216,6 +216,6 @@ def test_logging_more_often_changes_no_run() -> None:
     for mutation in (SafeMutationSum(), SafeMutationSecondOrder()):
         engine = make_engine(Target(near=0.0), mutation)
         often, _ = evolve(engine, evaluations=80, log_every=7)
-        seldom, _ = evolve(engine, evaluations=80, log_every=80)
-        for one, other in zip(often, seldom, strict=True):
+        rarely, _ = evolve(engine, evaluations=80, log_every=80)
+        for one, other in zip(often, rarely, strict=True):
             np.testing.assert_array_equal(one.champion, other.champion)

@@ -1,4 +1,4 @@
-"""The compiled step against a plain loop over the same parts, and what must not matter to a run."""
+"""The compiled step compared with a plain loop, and what must not affect a run."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from tfsm_plugins.selections.steady_state import HillClimber, Tournament
 def plain_loop(
     run: int, seed: int, population: int, evaluations: int, mutation: Any, selection: Any, intensity: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The algorithm as the paper tells it, one individual at a time, in Python."""
+    """Run the algorithm of the paper in Python, one individual at a time."""
     domain, root = Target(near=0.0), root_seed(seed)
     network = Network(domain.network())
-    genomes, fitness, seen = [], [], []
+    genomes, fitness, experiences = [], [], []
     for number in range(population):
         draw_seed, evaluate_seed = split(fold_in(root, run, number), 2)
         genome = Initializer("normal", 1.0).genomes(network, draw_seed[None])
         found = domain.evaluate(network, genome, evaluate_seed[None])
         genomes.append(genome[0].numpy())
         fitness.append(float(found.fitness[0]))
-        seen.append(found.experience)
+        experiences.append(found.experience)
     for number in range(population, evaluations):
         select_seed, mutate_seed, evaluate_seed = split(fold_in(root, run, number), 3)
         choice = selection.choose(tf.constant([fitness], tf.float32), select_seed[None])
         parent, replaced = int(choice.parent[0]), int(choice.replaced[0])
-        inputs = domain.observe(seen[parent])
+        inputs = domain.observe(experiences[parent])
         child = mutation(network, tf.constant(genomes[parent][None]), inputs, tf.constant(intensity), mutate_seed[None])
         found = domain.evaluate(network, child, evaluate_seed[None])
         if bool(selection.accepts(found.fitness, tf.constant([fitness[replaced]]))[0]):
             genomes[replaced], fitness[replaced] = child[0].numpy(), float(found.fitness[0])
-            seen[replaced] = found.experience
+            experiences[replaced] = found.experience
     return np.array(genomes), np.array(fitness)
 
 
@@ -56,7 +56,7 @@ def plain_loop(
         (Control(), HillClimber(), 1),
     ],
 )
-def test_the_compiled_loop_does_what_a_plain_loop_does(mutation: Any, selection: Any, population: int) -> None:
+def test_the_compiled_loop_agrees_with_a_plain_loop(mutation: Any, selection: Any, population: int) -> None:
     engine = make_engine(Target(near=0.0), mutation, selection, population=population, seed=3)
     evolve(engine, evaluations=40, seed=3)
     for run in (0, 1):
@@ -127,7 +127,7 @@ def test_a_scheme_for_one_population_is_mapped_over_all() -> None:
 def test_a_broken_network_has_no_descendants() -> None:
     engine = make_engine(Target(near=0.0, broken_below=0.0), population=8, runs=4, intensity=0.5)
     _, recorder = evolve(engine, runs=4, evaluations=300)
-    # Half of the initial networks and many children are broken; the sign of the first weight gives the broken away.
+    # Half of the initial networks and many children are broken; the sign of the first weight tells which.
     fitness, genomes = engine.state.fitness.numpy(), engine.state.genomes.numpy()
     assert any(metric["broken"] > 0 for metric in recorder.metrics)
     healthy = np.isfinite(fitness)
@@ -136,7 +136,7 @@ def test_a_broken_network_has_no_descendants() -> None:
     assert (fitness[~healthy] == -np.inf).all()
 
 
-def test_no_healthy_network_at_all_is_an_error() -> None:
+def test_a_run_without_any_finite_fitness_is_an_error() -> None:
     engine = make_engine(Target(broken_below=float("inf")))
     with pytest.raises(TfsmError, match="none of the 6 initial networks has a finite fitness"):
         evolve(engine)
@@ -164,21 +164,21 @@ def test_no_step_is_traced_twice(selection: Any) -> None:
     assert engine.probe.traces == 1
 
 
-def test_a_run_that_goes_on_says_when_it_was_first_solved() -> None:
+def test_a_run_that_continues_reports_when_it_was_first_solved() -> None:
     domain = Target(near=4.0)
     ended, _ = evolve(make_engine(domain, seed=3), evaluations=200)
     endless, recorder = evolve(make_engine(domain, seed=3, stop_when_solved=False), evaluations=200)
     assert all(result.solved for result in ended)
-    for first, on in zip(ended, endless, strict=True):
-        assert on.solved
-        assert on.evaluations == first.evaluations < 200
-        assert on.best_fitness > first.best_fitness
+    for first, result in zip(ended, endless, strict=True):
+        assert result.solved
+        assert result.evaluations == first.evaluations < 200
+        assert result.best_fitness > first.best_fitness
         # The champion is the best of those that solve.
-        assert on.champion_fitness == on.best_fitness
+        assert result.champion_fitness == result.best_fitness
     assert {line["evaluations"] for line in recorder.metrics} >= {180, 200}
 
 
-def test_an_archive_fills_and_says_how_far() -> None:
+def test_an_archive_fills_and_reports_its_coverage() -> None:
     scheme = MapElites(bounds="-4:4,-4:4,-4:4", beginners=5)
     engine = make_engine(selection=scheme, population=27, intensity=1.0, stop_when_solved=False)
     assert engine.selector.initial_population == 5
@@ -187,13 +187,13 @@ def test_an_archive_fills_and_says_how_far() -> None:
     assert len(coverage) == 3
     assert coverage == sorted(coverage)
     fitness, behavior = engine.state.fitness.numpy()[0], engine.state.behavior.numpy()[0]
-    there = np.isfinite(fitness)
-    assert coverage[-1] == pytest.approx(there.mean())
-    assert there.sum() > 5
+    filled = np.isfinite(fitness)
+    assert coverage[-1] == pytest.approx(filled.mean())
+    assert filled.sum() > 5
     # Each individual lies in the cell of its slot.
     middles = engine.state.selection_state["middles"].numpy()[0]
-    nearest = (((np.clip(behavior[there], -4, 4)[:, None] - middles) ** 2).sum(axis=-1)).argmin(axis=-1)
-    np.testing.assert_array_equal(nearest, np.flatnonzero(there))
+    nearest = (((np.clip(behavior[filled], -4, 4)[:, None] - middles) ** 2).sum(axis=-1)).argmin(axis=-1)
+    np.testing.assert_array_equal(nearest, np.flatnonzero(filled))
     # And its fitness is that of its genome.
-    expected = -((engine.state.genomes.numpy()[0][there] - [1.0, 2.0, 3.0]) ** 2).sum(axis=-1)
-    np.testing.assert_allclose(fitness[there], expected, rtol=1e-4)
+    expected = -((engine.state.genomes.numpy()[0][filled] - [1.0, 2.0, 3.0]) ** 2).sum(axis=-1)
+    np.testing.assert_allclose(fitness[filled], expected, rtol=1e-4)

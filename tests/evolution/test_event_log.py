@@ -1,4 +1,4 @@
-"""The log of events: what is written is read, and what is not a log is an error."""
+"""The event log: events are read back as written, and invalid files are errors."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ EVENTS = st.lists(st.builds(Event, st.sampled_from([">", "<", "!"]), st.integers
 
 
 @given(EVENTS)
-def test_what_is_written_is_read(events: list[Event]) -> None:
+def test_written_events_are_read_back(events: list[Event]) -> None:
     assert parse_events("".join(f"{event}\n" for event in events)) == events
 
 
 @given(EVENTS.filter(bool), st.data())
-def test_a_torn_line_is_left_out(events: list[Event], data: st.DataObject) -> None:
+def test_a_torn_line_is_ignored(events: list[Event], data: st.DataObject) -> None:
     text = "".join(f"{event}\n" for event in events)
     cut = data.draw(st.integers(0, len(text)))
     assert parse_events(text[:cut]) == events[: text[:cut].count("\n")]
@@ -29,17 +29,17 @@ def test_a_torn_line_is_left_out(events: list[Event], data: st.DataObject) -> No
 @pytest.mark.parametrize(
     "line", ["", "> 1", "> 1 2 3", "? 1 2", ">1 2", "> -1 2", "> 1 x", "> 1 2.0", " > 1 2", "> 1 ²", "> 1 2\r", "\x00"]
 )
-def test_nonsense_is_reported_with_its_line(line: str) -> None:
+def test_an_invalid_line_is_reported_with_its_number(line: str) -> None:
     with pytest.raises(TfsmError, match=r"made-up, line 2: .* is not an event: expected >, < or !, a run and a number"):
         parse_events(f"> 0 1\n{line}\n", "made-up")
 
 
-def test_a_file_goes_on_where_its_last_whole_line_ends(tmp_path: Path) -> None:
+def test_events_are_appended_after_the_last_complete_line(tmp_path: Path) -> None:
     file = tmp_path / "events"
     with EventLog(file) as log:
         log(Event(">", 0, 1))
-    with file.open("ab") as opened:
-        opened.write(b"< 0")
+    with file.open("ab") as stream:
+        stream.write(b"< 0")
     assert read_events(file) == [Event(">", 0, 1)]
     with EventLog(file) as log:
         log(Event("!", 0, 1))
@@ -47,7 +47,7 @@ def test_a_file_goes_on_where_its_last_whole_line_ends(tmp_path: Path) -> None:
         assert read_events(file) == [Event(">", 0, 1), Event("!", 0, 1)]
 
 
-def test_what_came_after_a_checkpoint_is_forgotten(tmp_path: Path) -> None:
+def test_events_after_the_checkpoint_are_dropped(tmp_path: Path) -> None:
     file = tmp_path / "events"
     with EventLog(file) as log:
         for number in range(4):
@@ -59,7 +59,7 @@ def test_what_came_after_a_checkpoint_is_forgotten(tmp_path: Path) -> None:
         EventLog(file, keep={0: 5})
 
 
-def test_what_runs_did_that_begin_anew_is_forgotten(tmp_path: Path) -> None:
+def test_events_of_restarted_runs_are_dropped(tmp_path: Path) -> None:
     file = tmp_path / "events"
     with EventLog(file) as log:
         for run in (0, 1, 11, 1, 0):

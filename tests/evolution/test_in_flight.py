@@ -1,4 +1,4 @@
-"""Which individual may be dispatched when, and how stale its result is, against a plain list of everything."""
+"""The tracker of individuals in flight, compared with a plain history of all events."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ MOVES = st.lists(st.tuples(st.sampled_from(["out", "in", "in", "end", "save"]), 
 
 
 class History:
-    """Everything that ever happened, looked through from the beginning at every question."""
+    """All events, searched from the beginning at every query."""
 
     def __init__(self, runs: int, initial: int, budget: int) -> None:
         self.runs, self.initial, self.budget = runs, initial, budget
-        self.past: list[tuple[str, int, int]] = []
+        self.events: list[tuple[str, int, int]] = []
         self.ended: set[int] = set()
 
     def evaluated(self, run: int) -> list[int]:
-        return [number for kind, own, number in self.past if kind == "in" and own == run]
+        return [number for kind, event_run, number in self.events if kind == "in" and event_run == run]
 
     def in_flight(self, run: int) -> list[int]:
         found: list[int] = []
-        for kind, own, number in self.past:
+        for kind, event_run, number in self.events:
             if kind == "lost":
                 found = []
-            elif own == run:
+            elif event_run == run:
                 found = [*found, number] if kind == "out" else [other for other in found if other != number]
         return [] if run in self.ended else found
 
     def staleness(self, run: int, number: int) -> int:
-        out = max(i for i, event in enumerate(self.past) if event == ("out", run, number))
-        return sum(kind == "in" and own == run for kind, own, _ in self.past[out:])
+        dispatched = max(i for i, event in enumerate(self.events) if event == ("out", run, number))
+        return sum(kind == "in" and event_run == run for kind, event_run, _ in self.events[dispatched:])
 
     def allowed(self, run: int) -> set[int]:
         bound = self.initial if len(self.evaluated(run)) < self.initial else self.budget
@@ -44,9 +44,9 @@ class History:
 
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(0, 8), MOVES)
 def test_the_tracker_agrees_with_a_plain_history(
-    runs: int, initial: int, more: int, moves: list[tuple[str, int]]
+    runs: int, initial: int, extra: int, moves: list[tuple[str, int]]
 ) -> None:
-    budget = initial + more
+    budget = initial + extra
     tracker, history = (
         InFlightTracker(range(runs), initial_population=initial, budget=budget),
         History(runs, initial, budget),
@@ -63,54 +63,54 @@ def test_the_tracker_agrees_with_a_plain_history(
             assert found == (None if expected is None else (expected, min(allowed[expected])))
             if found is not None:
                 tracker.dispatch(*found)
-                history.past.append(("out", *found))
+                history.events.append(("out", *found))
         elif move == "in" and in_flight:
             run, number = in_flight[which % len(in_flight)]
             if number >= initial:
                 stale[run].append(history.staleness(run, number))
-            history.past.append(("in", run, number))
+            history.events.append(("in", run, number))
             assert tracker.tell(run, number) == len(history.evaluated(run))
         elif move == "end" and which < runs:
             tracker.end(which)
             history.ended.add(which)
         elif move == "save":
-            kept = {run: (tracker.runs[run].evaluated, tracker.snapshot(run)) for run in tracker.active_runs}
+            state = {run: (tracker.runs[run].evaluated, tracker.snapshot(run)) for run in tracker.active_runs}
             tracker = InFlightTracker(range(runs), initial_population=initial, budget=budget)
             for run in range(runs):
-                if run in kept:
-                    tracker.restore(run, *kept[run])
+                if run in state:
+                    tracker.restore(run, *state[run])
                 else:
                     tracker.end(run)
-            history.past.append(("lost", -1, -1))
+            history.events.append(("lost", -1, -1))
         for run in range(runs):
             assert all(
                 tracker.is_in_flight(run, number) == (number in history.in_flight(run)) for number in range(budget)
             )
             assert len(set(history.evaluated(run))) == len(history.evaluated(run)) <= budget
     for run in set(range(runs)) - history.ended:
-        own = stale[run]
+        values = stale[run]
         metrics = tracker.end_interval(run)
-        assert metrics["staleness"] == (sum(own) / len(own) if own else None)
-        assert metrics["staleness_most"] == (max(own) if own else None)
+        assert metrics["staleness"] == (sum(values) / len(values) if values else None)
+        assert metrics["staleness_most"] == (max(values) if values else None)
         assert tracker.end_interval(run)["staleness"] is None, "the next interval begins"
 
 
 @pytest.mark.parametrize(
-    ("run", "number", "why"),
+    ("run", "number", "reason"),
     [(7, 0, "no such run"), (1, 0, "it has ended"), (0, 5, "next number of this run is 2"), (0, 2, "only 1 of this")],
 )
-def test_an_impossible_dispatch_is_refused(run: int, number: int, why: str) -> None:
+def test_an_impossible_dispatch_is_refused(run: int, number: int, reason: str) -> None:
     tracker = InFlightTracker(range(2), initial_population=2, budget=9)
     tracker.dispatch(0, 0)
     tracker.dispatch(0, 1)
     tracker.tell(0, 1)
     tracker.end(1)
-    with pytest.raises(ValueError, match=why):
+    with pytest.raises(ValueError, match=reason):
         tracker.dispatch(run, number)
 
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 4))
-def test_a_lower_budget_can_be_used_up(moves: list[int], more: int) -> None:
+def test_a_lower_budget_can_be_used_up(moves: list[int], extra: int) -> None:
     tracker = InFlightTracker(range(1), initial_population=2, budget=20)
     for move in moves:
         run_tracker, chosen = tracker.runs[0], tracker.next()
@@ -118,13 +118,13 @@ def test_a_lower_budget_can_be_used_up(moves: list[int], more: int) -> None:
             tracker.dispatch(*chosen)
         elif run_tracker.in_flight:
             tracker.tell(0, sorted(run_tracker.in_flight)[move % len(run_tracker.in_flight)])
-    evaluated, kept = tracker.runs[0].evaluated, tracker.snapshot(0)
-    tracker = InFlightTracker(range(1), initial_population=2, budget=evaluated + 1 + more)
-    tracker.restore(0, evaluated, kept)
-    while tracker.runs[0].evaluated < evaluated + 1 + more:
+    evaluated, state = tracker.runs[0].evaluated, tracker.snapshot(0)
+    tracker = InFlightTracker(range(1), initial_population=2, budget=evaluated + 1 + extra)
+    tracker.restore(0, evaluated, state)
+    while tracker.runs[0].evaluated < evaluated + 1 + extra:
         chosen = tracker.next()
         assert chosen is not None
-        assert chosen[1] < evaluated + 1 + more
+        assert chosen[1] < evaluated + 1 + extra
         tracker.dispatch(*chosen)
         tracker.tell(*chosen)
 

@@ -14,7 +14,7 @@ from tfsm.models.network import Network
 
 @pytest.fixture(scope="module")
 def network() -> Network:
-    """A network with kernels of many shapes and biases that are recognised when they are left alone."""
+    """Return a network with kernels of many shapes, and biases that show whether they were changed."""
     model = keras.Sequential(
         [
             keras.Input((6, 6, 2)),
@@ -33,7 +33,7 @@ def network() -> Network:
 
 
 SEEDS = tf.stack([tf.range(60), tf.zeros(60, tf.int32)], axis=-1)
-KERNELS = {  # by place among the trainable variables: fan in plus fan out
+KERNELS = {  # by index of the trainable variable: fan in plus fan out
     0: 3 * 3 * 2 + 3 * 3 * 8,
     4: 8 + 40,
     5: 10 + 40,
@@ -46,33 +46,35 @@ KERNELS = {  # by place among the trainable variables: fan in plus fan out
 @pytest.mark.parametrize(
     ("scheme", "gain"), [("xavier-normal", 1.0), ("xavier-uniform", 1.0), ("xavier-normal", 0.5), ("xavier-uniform", 3)]
 )
-def test_xavier_gives_every_kernel_its_variance_and_leaves_the_rest(network: Network, scheme: str, gain: float) -> None:
+def test_xavier_draws_kernels_with_their_variance_and_keeps_the_rest(
+    network: Network, scheme: str, gain: float
+) -> None:
     drawn = Initializer(scheme, None if gain == 1 else gain).genomes(network, SEEDS)
-    for place, values in enumerate(network.layout.split(drawn)):
-        if place not in KERNELS:
+    for index, values in enumerate(network.layout.split(drawn)):
+        if index not in KERNELS:
             np.testing.assert_array_equal(values, np.full(values.shape, 7.0))
             continue
         sample = np.ravel(values).astype(np.float64)
-        deviation = gain * np.sqrt(2 / KERNELS[place])
+        deviation = gain * np.sqrt(2 / KERNELS[index])
         tolerance = 5 * deviation / np.sqrt(len(sample))
         assert abs(sample.mean()) < tolerance
         assert abs(sample.std() - deviation) < tolerance
         shape = "norm" if scheme == "xavier-normal" else "uniform"
-        where = (0, deviation) if shape == "norm" else (-np.sqrt(3) * deviation, 2 * np.sqrt(3) * deviation)
-        assert stats.kstest(sample, shape, where).pvalue > 1e-4
+        parameters = (0, deviation) if shape == "norm" else (-np.sqrt(3) * deviation, 2 * np.sqrt(3) * deviation)
+        assert stats.kstest(sample, shape, parameters).pvalue > 1e-4
 
 
 @pytest.mark.parametrize(
     ("scheme", "scale", "spread"),
     [("normal", None, 0.01), ("normal", 2.0, 2.0), ("uniform", None, 0.1), ("uniform", 0.22, 0.22)],
 )
-def test_normal_and_uniform_draw_every_weight_alike_biases_too(
+def test_normal_and_uniform_draw_all_weights_including_biases(
     network: Network, scheme: str, scale: float | None, spread: float
 ) -> None:
     for values in network.layout.split(Initializer(scheme, scale).genomes(network, SEEDS)):
         sample = np.ravel(values).astype(np.float64)
-        where = ("norm", (0, spread)) if scheme == "normal" else ("uniform", (-spread, 2 * spread))
-        assert stats.kstest(sample, *where).pvalue > 1e-4
+        parameters = ("norm", (0, spread)) if scheme == "normal" else ("uniform", (-spread, 2 * spread))
+        assert stats.kstest(sample, *parameters).pvalue > 1e-4
 
 
 def test_model_starts_all_individuals_from_the_models_weights(network: Network) -> None:
@@ -89,7 +91,7 @@ def test_a_genome_depends_on_its_own_seed_alone(network: Network, scheme: str) -
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (3, 3, 2, 8), (4, 2, 7), (2, 3, 4, 5, 6), (5, 1)])
-def test_fans_are_counted_as_keras_counts_them(shape: tuple[int, ...]) -> None:
+def test_fans_agree_with_keras(shape: tuple[int, ...]) -> None:
     limit = np.abs(keras.initializers.GlorotUniform(seed=1)(shape).numpy()).max()
     assert limit <= np.sqrt(6 / sum(fans(shape))) < limit * 1.6
     assert fans((3, 3, 2, 8)) == (18, 72)
@@ -102,14 +104,14 @@ def test_genomes_of_a_float64_model_are_float64() -> None:
         assert Initializer(scheme).genomes(Network(model), root_seed(1)[None]).dtype == tf.float64
 
 
-def test_biases_too_where_they_are_asked_for(network: Network) -> None:
+def test_xavier_biased_also_draws_biases(network: Network) -> None:
     plain = network.layout.split(Initializer("xavier-normal").genomes(network, SEEDS))
     biased = network.layout.split(Initializer("xavier-biased").genomes(network, SEEDS))
-    fan_in = {1: 3 * 3 * 2, 6: 8, 9: 10, 11: 12}  # of each layer's kernel, by the place of the bias
-    for place, (before, after) in enumerate(zip(plain, biased, strict=True)):
+    fan_in = {1: 3 * 3 * 2, 6: 8, 9: 10, 11: 12}  # of each layer's kernel, by the index of the bias
+    for index, (before, after) in enumerate(zip(plain, biased, strict=True)):
         moved = np.ravel(after - before)
-        if place not in fan_in:
+        if index not in fan_in:
             np.testing.assert_array_equal(moved, 0.0)
             continue
-        width = 1 / np.sqrt(fan_in[place])
+        width = 1 / np.sqrt(fan_in[index])
         assert stats.kstest(moved, stats.uniform(-width, 2 * width).cdf).pvalue > 1e-4

@@ -1,4 +1,4 @@
-"""Budgets, intervals, ends and interruptions."""
+"""The lockstep loop: budgets, intervals, ends of runs and interruptions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tfsm.models.network import Network
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contrary(Target):
-    """Solved by a last weight far above the three that fitness asks for."""
+class SolvedBeyondTheOptimum(Target):
+    """Solved by a last weight far above its optimum of three."""
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         return super().evaluate(network, genomes, seed)._replace(solved=genomes[:, 2] > 4.5)
@@ -26,28 +26,28 @@ class Contrary(Target):
 
 @pytest.fixture(scope="module")
 def engine() -> Engine:
-    """One engine, compiled once; every loop resets it."""
+    """Return an engine that is compiled once; every loop resets it."""
     return make_engine(runs=4)
 
 
 @pytest.fixture(scope="module")
-def endless() -> Engine:
-    """Nothing is ever solved."""
+def unsolvable() -> Engine:
+    """Return an engine whose runs are never solved."""
     return make_engine(Target(near=0.0), runs=2)
 
 
-def test_an_unsolved_run_spends_exactly_its_budget(endless: Engine) -> None:
-    results, _ = evolve(endless, evaluations=57)
+def test_an_unsolved_run_spends_exactly_its_budget(unsolvable: Engine) -> None:
+    results, _ = evolve(unsolvable, evaluations=57)
     assert [(result.solved, result.evaluations) for result in results] == [(False, 57), (False, 57)]
 
 
-def test_the_initial_population_is_counted(endless: Engine) -> None:
-    results, recorder = evolve(endless, evaluations=6)
+def test_the_initial_population_is_counted(unsolvable: Engine) -> None:
+    results, recorder = evolve(unsolvable, evaluations=6)
     assert [result.evaluations for result in results] == [6, 6]
-    assert all(metric["broken"] is None for metric in recorder.metrics), "no children, so no share of them"
+    assert all(metric["broken"] is None for metric in recorder.metrics), "no children, so no share of broken ones"
 
 
-def test_a_solved_run_stops_and_says_when(engine: Engine) -> None:
+def test_a_solved_run_stops_and_reports_when(engine: Engine) -> None:
     results, recorder = evolve(engine, runs=4, evaluations=4000)
     assert all(result.solved for result in results)
     for result in results:
@@ -65,16 +65,16 @@ def test_a_run_solved_by_an_initial_network_ends_there() -> None:
     assert [result.evaluations for result in results] == [1, 1]
 
 
-def test_every_interval_has_a_line_for_every_run(endless: Engine) -> None:
-    _, recorder = evolve(endless, evaluations=70, log_every=20)
+def test_every_interval_logs_a_line_per_run(unsolvable: Engine) -> None:
+    _, recorder = evolve(unsolvable, evaluations=70, log_every=20)
     seen = [(metric["run"], metric["evaluations"]) for metric in recorder.metrics]
     assert seen == [(run, number) for number in (20, 40, 60, 70) for run in (0, 1)]
 
 
-def test_metrics_are_what_they_say(endless: Engine) -> None:
-    _, recorder = evolve(endless, evaluations=70, log_every=20)
+def test_metrics_agree_with_the_state(unsolvable: Engine) -> None:
+    _, recorder = evolve(unsolvable, evaluations=70, log_every=20)
     last = recorder.metrics[-1]
-    fitness = endless.state.fitness.numpy()[1]
+    fitness = unsolvable.state.fitness.numpy()[1]
     assert last["mean_fitness"] == pytest.approx(fitness.mean(), rel=1e-6)
     assert last["best_fitness"] >= fitness.max()
     assert 0 <= last["better"] + last["neutral"] <= 1
@@ -82,22 +82,22 @@ def test_metrics_are_what_they_say(endless: Engine) -> None:
     assert json.loads(json.dumps(last)) == last
 
 
-def test_the_length_of_calls_changes_nothing(endless: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    patient, recorder = evolve(endless, evaluations=120)
+def test_the_length_of_calls_changes_nothing(unsolvable: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    long_calls, recorder = evolve(unsolvable, evaluations=120)
     monkeypatch.setattr("tfsm.evolution.lockstep_loop.CALL_SECONDS", 1e-9)
-    hasty, recorder_hasty = evolve(endless, evaluations=120)
-    assert recorder.metrics == recorder_hasty.metrics
-    np.testing.assert_array_equal(patient[1].champion, hasty[1].champion)
+    short_calls, short_recorder = evolve(unsolvable, evaluations=120)
+    assert recorder.metrics == short_recorder.metrics
+    np.testing.assert_array_equal(long_calls[1].champion, short_calls[1].champion)
 
 
-def test_an_interruption_keeps_every_run(endless: Engine) -> None:
-    asked: list[bool] = []
+def test_an_interruption_keeps_every_run(unsolvable: Engine) -> None:
+    calls: list[bool] = []
 
     def stop() -> bool:
-        asked.append(True)
-        return len(asked) > 3
+        calls.append(True)
+        return len(calls) > 3
 
-    results, recorder = evolve(endless, evaluations=10_000, log_every=10_000, stop=stop)
+    results, recorder = evolve(unsolvable, evaluations=10_000, log_every=10_000, stop=stop)
     assert [result.run for result in results] == [0, 1]
     assert all(6 <= result.evaluations < 10_000 for result in results)
     assert [metric["evaluations"] for metric in recorder.metrics[-2:]] == [r.evaluations for r in results]
@@ -111,7 +111,7 @@ def test_compiling_the_probe_of_the_first_interval_is_counted() -> None:
         reporter.report_interval([0, 1])
         counted.append(reporter.compile_seconds)
     assert counted[0] > 0
-    assert counted == counted[:1] * 3, "it is traced once, whatever the number of intervals"
+    assert counted == counted[:1] * 3, "the probe is traced once, whatever the number of intervals"
 
 
 def test_runs_beyond_the_width_follow_in_groups() -> None:
@@ -122,19 +122,19 @@ def test_runs_beyond_the_width_follow_in_groups() -> None:
     assert recorder.seen[-1].budget == recorder.seen[-1].evaluations == 150
 
 
-def test_progress_counts_what_was_made_after_a_solution_too() -> None:
+def test_progress_counts_evaluations_after_a_solution() -> None:
     engine = make_engine(Target(near=1e9), stop_when_solved=False)
     results, recorder = evolve(engine, evaluations=60)
     assert all(result.solved and result.evaluations < 60 for result in results)
     assert recorder.seen[-1].budget == recorder.seen[-1].evaluations == 120
 
 
-def test_a_new_champion_is_reported_at_the_end_of_an_interval(endless: Engine) -> None:
-    results, recorder = evolve(endless, evaluations=400, log_every=10)
+def test_a_new_champion_is_reported_at_the_end_of_an_interval(unsolvable: Engine) -> None:
+    results, recorder = evolve(unsolvable, evaluations=400, log_every=10)
     for run in (0, 1):
         champions = [champion for champion in recorder.champions if champion[0] == run]
         fitness = [champion[2] for champion in champions]
-        assert fitness == sorted(set(fitness)), "reported only where it rose"
+        assert fitness == sorted(set(fitness)), "reported only when the fitness rose"
         lines = {line["evaluations"]: line["best_fitness"] for line in recorder.metrics if line["run"] == run}
         for _, number, found, genome in champions:
             assert lines[number] == found
@@ -156,7 +156,9 @@ def test_the_end_of_a_solved_run_is_reported_in_order() -> None:
 
 
 def test_a_solution_is_reported_even_if_another_individual_was_fitter() -> None:
-    _, recorder = evolve(make_engine(Contrary(), runs=1, intensity=1.0), runs=1, evaluations=2000, log_every=10)
+    _, recorder = evolve(
+        make_engine(SolvedBeyondTheOptimum(), runs=1, intensity=1.0), runs=1, evaluations=2000, log_every=10
+    )
     (result,) = recorder.results
     assert result.solved
     assert result.champion_fitness < result.best_fitness
@@ -165,6 +167,6 @@ def test_a_solution_is_reported_even_if_another_individual_was_fitter() -> None:
     np.testing.assert_array_equal(genome, result.champion)
 
 
-def test_a_run_that_is_not_solved_is_not_said_to_be(endless: Engine) -> None:
-    _, recorder = evolve(endless, evaluations=20)
+def test_an_unsolved_run_is_not_reported_as_solved(unsolvable: Engine) -> None:
+    _, recorder = evolve(unsolvable, evaluations=20)
     assert not [result for result in recorder.results if result.solved]

@@ -21,7 +21,7 @@ FILE = Path(__file__).parents[2] / "examples" / "mlflow_observer.py"
 
 
 class Metric(NamedTuple):
-    """`mlflow.entities.Metric`, as far as its fields and their order go."""
+    """The fields of `mlflow.entities.Metric`, in order."""
 
     key: str
     value: float
@@ -30,7 +30,7 @@ class Metric(NamedTuple):
 
 
 class Server:
-    """Stands in for a tracking server and keeps what is logged; an unknown run or name is an error, as there."""
+    """A test double of a tracking server, which keeps what is logged; unknown runs and names are errors."""
 
     def __init__(self) -> None:
         self.experiments: list[str] = []
@@ -60,7 +60,7 @@ class Server:
         self.runs[run_id]["tags"][key] = value
 
     def log_artifact(self, run_id: str, local_path: str) -> None:
-        assert Path(local_path).is_file(), "the champion is there when the run has ended"
+        assert Path(local_path).is_file(), "the champion exists when the run has ended"
         self.runs[run_id]["artifacts"].append(Path(local_path).name)
 
     def set_terminated(self, run_id: str, status: str) -> None:
@@ -80,7 +80,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The module, as it would be imported from a third-party package."""
+    """Import the module as if it were in a third-party package."""
     spec = importlib.util.spec_from_file_location("mlflow_observer", FILE)
     assert spec is not None
     assert spec.loader is not None
@@ -90,7 +90,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_every_run_is_logged_with_what_metrics_jsonl_says(server: Server, example: ModuleType, tmp_path: Path) -> None:
+def test_every_run_is_logged_with_its_metrics(server: Server, example: ModuleType, tmp_path: Path) -> None:
     result = tfsm.evolve(
         "simple-easy",
         mutation="sm-g-abs",
@@ -117,25 +117,25 @@ def test_every_run_is_logged_with_what_metrics_jsonl_says(server: Server, exampl
 
 
 @pytest.mark.slow
-def test_a_run_cut_short_is_killed_there_too(server: Server, example: ModuleType, tmp_path: Path) -> None:
-    class Impatient:
+def test_an_interrupted_run_is_marked_as_killed(server: Server, example: ModuleType, tmp_path: Path) -> None:
+    class Interrupting:
         def on_interval(self, interval: Any) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        tfsm.evolve("simple-easy", mutation="control", observers=[example.MlflowObserver(), Impatient()])
+        tfsm.evolve("simple-easy", mutation="control", observers=[example.MlflowObserver(), Interrupting()])
     assert [(run["status"], run["artifacts"]) for run in server.runs.values()] == [("KILLED", [])]
 
 
 @pytest.mark.slow
-def test_without_mlflow_the_run_goes_on_and_says_why(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_mlflow_the_run_continues_with_a_warning(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)  # as if it were not installed
     with pytest.warns(UserWarning, match=r"observer 'MlflowObserver' failed .*: ModuleNotFoundError: .*mlflow"):
         result = tfsm.evolve("simple-easy", mutation="sm-g-abs", observers=[example.MlflowObserver()])
     assert result.solved == 1
 
 
-def test_it_is_a_plugin_as_it_stands(example: ModuleType) -> None:
+def test_the_example_is_a_plugin(example: ModuleType) -> None:
     plugins = load_plugins(environ={}, entry_points=[EntryPoint("mlflow", "mlflow_observer", "tfsm")])
     assert plugins.warnings() == []
     entry = plugins.observers["mlflow"]
@@ -144,7 +144,7 @@ def test_it_is_a_plugin_as_it_stands(example: ModuleType) -> None:
     assert [option.default for option in describe(entry.options)] == ["tfsm", True]  # type: ignore[arg-type]
 
 
-def test_it_is_a_script_as_it_stands(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_is_a_script(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(FILE), run_name="__main__")
     assert capsys.readouterr().out == "solved 2 of 2 runs; see them with: mlflow ui\n"
     assert [run["status"] for run in server.runs.values()] == ["FINISHED", "FINISHED"]

@@ -15,7 +15,7 @@ def mutants() -> example.Mutants:
     return example.Mutants(example.train(epochs=30), example.INTENSITY)
 
 
-def test_a_trained_network_keeps_its_accuracy_where_noise_of_the_same_size_takes_most_of_it(
+def test_safe_mutations_keep_the_accuracy_that_plain_noise_destroys(
     mutants: example.Mutants,
 ) -> None:
     import tfsm
@@ -30,7 +30,7 @@ def test_a_trained_network_keeps_its_accuracy_where_noise_of_the_same_size_takes
 
 
 @pytest.mark.slow
-def test_it_is_drawn(mutants: example.Mutants, tmp_path: Path) -> None:
+def test_the_figure_is_drawn(mutants: example.Mutants, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     example.draw(mutants.model, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 20_000

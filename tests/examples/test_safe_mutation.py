@@ -19,9 +19,9 @@ LIBRARIES = {
 FILES = {"deap": "deap", "ribs": "pyribs", "evotorch": "evotorch"}
 
 
-@pytest.mark.filterwarnings("ignore")  # these libraries' own
+@pytest.mark.filterwarnings("ignore")  # of these libraries
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_it_runs_and_a_seed_decides_all(library: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_example_runs_reproducibly(library: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip(library, reason=f"the example needs {library}: pip install {library}")
     arguments, line = LIBRARIES[library]
     main = runpy.run_path(str(FOLDER / f"{FILES[library]}_safe_mutation.py"))["main"]
@@ -36,7 +36,7 @@ def test_it_runs_and_a_seed_decides_all(library: str, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
-def test_it_compiles_and_says_how_to_run_it(file: Path) -> None:
+def test_an_example_compiles_and_documents_its_command(file: Path) -> None:
     text = file.read_text()
     compile(text, str(file), "exec")
     assert f"python examples/{file.name}" in (ast.get_docstring(ast.parse(text)) or "")

@@ -1,4 +1,4 @@
-"""One experiment that is compiled once, for all tests of a file."""
+"""Fixtures for fault injection. The experiment is compiled once for the whole package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.disk_faults import left_experiment
+from tests.faults.disk_faults import make_killed_experiment
 from tests.faults.lab import Bench, Lab
 
 
@@ -15,7 +15,7 @@ from tests.faults.lab import Bench, Lab
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FRAGILE", "")
-        patch.syspath_prepend(str(tmp_path_factory.getbasetemp()))  # undone at the end, with what is added to it
+        patch.syspath_prepend(str(tmp_path_factory.getbasetemp()))  # removed at the end, with the entries added later
         yield Bench(tmp_path_factory.mktemp("bench"))
 
 
@@ -25,6 +25,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
 
 
 @pytest.fixture(scope="package")
-def left(bench: Bench) -> Path:
-    """An experiment that was killed half-way."""
-    return left_experiment(bench)
+def killed_experiment(bench: Bench) -> Path:
+    """Return the directory of an experiment that was killed half-way."""
+    return make_killed_experiment(bench)

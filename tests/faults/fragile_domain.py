@@ -1,7 +1,7 @@
-"""A domain in plain Python that fails as it is told to, and a plugin that registers it; it is copied to a fake site.
+"""A domain in plain Python that fails on demand, and a plugin that registers it; it is copied to a fake site.
 
-What to do is in the file that `FRAGILE` names: as long as it is there, calls of `evaluate` fail. The file says in JSON
-how (`kind`), at which call of a process (`at`) and how often (`times`); without it the domain is sound.
+The environment variable `FRAGILE` names a control file. While it exists, calls of `evaluate` fail. The file states in
+JSON how (`kind`), at which call of a process (`at`) and how often (`times`). Without it the domain works.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _HOURS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Fragile:
-    """Find two numbers; slowly if `FRAGILE_PAUSE` says so, so that there is time to be killed in."""
+    """Find two numbers. `FRAGILE_PAUSE` makes it slow, so that tests have time to kill the process."""
 
     near: float = 0.05
     compiled: ClassVar[bool] = False
     behavior_names: ClassVar[tuple[str, ...]] = ("x", "y")
     calls: ClassVar[list[int]] = [0]
-    """How often somebody has asked, in this process."""
+    """The number of calls of `evaluate` in this process."""
 
     def network(self) -> Any:
         import keras
@@ -53,11 +53,11 @@ class Fragile:
         return keras.Sequential(layers, name="fragile")
 
     def evaluate(self, network: Any, genomes: Any, seed: Any) -> Any:
-        own = np.asarray(genomes)
-        error = ((own - np.array([0.7, -1.3], own.dtype)) ** 2).sum(axis=-1)
-        found = Evaluation(-error, error < self.near, own, {"seen": own[:, None, :1]})
+        values = np.asarray(genomes)
+        error = ((values - np.array([0.7, -1.3], values.dtype)) ** 2).sum(axis=-1)
+        found = Evaluation(-error, error < self.near, values, {"seen": values[:, None, :1]})
         time.sleep(float(os.environ.get("FRAGILE_PAUSE") or 0.0))
-        return self._spoilt(found)
+        return self._fail_if_planned(found)
 
     def observe(self, experience: Any) -> Any:
         return experience["seen"]
@@ -65,19 +65,19 @@ class Fragile:
     def picture(self, evaluations: Any, behavior: Any) -> Any:
         return np.zeros((8, 8, 3), np.uint8)
 
-    def _spoilt(self, found: Any) -> Any:
-        told = Path(os.environ.get("FRAGILE") or "nowhere")
+    def _fail_if_planned(self, found: Any) -> Any:
+        control_file = Path(os.environ.get("FRAGILE") or "nowhere")
         self.calls[0] += 1
-        if not told.is_file():
+        if not control_file.is_file():
             return found
-        plan = json.loads(told.read_text(encoding="utf-8"))
-        if not _is_time(plan, self.calls[0]):
+        plan = json.loads(control_file.read_text(encoding="utf-8"))
+        if not _is_due(plan, self.calls[0]):
             return found
         return _fail(plan["kind"], found)
 
 
-def _is_time(plan: dict[str, Any], call: int) -> bool:
-    # Of several failing workers each may be meant, or the first alone.
+def _is_due(plan: dict[str, Any], call: int) -> bool:
+    # A plan holds for every worker, or with "once" for the first that reaches the call.
     if not plan["at"] <= call < plan["at"] + plan.get("times", 1):
         return False
     if plan.get("once"):
@@ -119,4 +119,4 @@ def _end(kind: str) -> None:
 
 @hookimpl
 def tfsm_register_domains(registry: Any) -> None:
-    registry.add("fragile", f"{__name__}:Fragile", description="fails as it is told to")
+    registry.add("fragile", f"{__name__}:Fragile", description="fails on demand")

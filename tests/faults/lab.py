@@ -1,4 +1,4 @@
-"""All that came of an experiment, piece by piece, so that what is lost can be counted."""
+"""Run experiments and commands under faults, and compare their results piece by piece, so that losses are counted."""
 
 from __future__ import annotations
 
@@ -38,63 +38,63 @@ class FinalState:
 
     @classmethod
     def of(cls, directory: Path) -> FinalState:
-        """Look at a run directory, or at a study and all its members."""
+        """Read a run directory, or a study with all its members."""
         study = directory / "study.json"
         if not study.is_file():
-            return cls(_pieces(directory))
+            return cls(_read_pieces(directory))
         record = json.loads(study.read_text(encoding="utf-8"))
         pieces = {"the study's status": record["status"]}
         for member in record["members"]:
-            found = _pieces(directory / member["directory"])
+            found = _read_pieces(directory / member["directory"])
             pieces |= {f"{member['name']}: {name}": piece for name, piece in found.items()}
         return cls(pieces)
 
-    def lost(self, found: FinalState) -> list[str]:
-        """Return the names of what is missing, or other than here, or there and not here."""
+    def list_lost(self, found: FinalState) -> list[str]:
+        """Return the names of pieces that are missing, differ, or are unexpected."""
         names = {*self.pieces, *found.pieces}
         return sorted(name for name in names if self.pieces.get(name) != found.pieces.get(name))
 
 
-def _pieces(directory: Path) -> dict[str, str]:
-    record = _record(directory)
+def _read_pieces(directory: Path) -> dict[str, str]:
+    record = _read_record(directory)
     pieces = {"status": str(record.get("status"))}
     pieces |= {f"run {run['run']}": json.dumps(run) for run in record.get("runs", [])}
     log = directory / "metrics.jsonl"
-    # By their places: the file must be the same byte for byte.
+    # By position, because the file must be the same byte for byte.
     lines = log.read_bytes().split(b"\n") if log.is_file() else []
     pieces |= {f"line {number} of the log": _digest(line) for number, line in enumerate(lines)}
     for file in sorted(directory.glob("champions/*.keras")):
-        pieces[f"champion {file.stem}"] = _champion(file)
+        pieces[f"champion {file.stem}"] = _digest_champion(file)
     for file in sorted(directory.glob("behavior/*.npz")):
-        pieces |= {f"{name} of {file.stem}": piece for name, piece in _behavior(file).items()}
+        pieces |= {f"{name} of {file.stem}": piece for name, piece in _digest_behavior(file).items()}
     for file in sorted(directory.rglob(".*")):
         if file.name != ".lock":
             pieces[f"left behind: {file.relative_to(directory)}"] = "a file"
     return pieces
 
 
-def _record(directory: Path) -> dict[str, Any]:
+def _read_record(directory: Path) -> dict[str, Any]:
     file = directory / "run.json"
     return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
-def _champion(file: Path) -> str:
-    """Look at architecture and weights; the file says when it was made, too."""
-    with zipfile.ZipFile(file) as kept:
-        parts = [kept.read("config.json")]
-        with h5py.File(io.BytesIO(kept.read("model.weights.h5")), "r") as weights:
+def _digest_champion(file: Path) -> str:
+    """Return a digest of architecture and weights, without the creation time that the file also has."""
+    with zipfile.ZipFile(file) as archive:
+        contents = [archive.read("config.json")]
+        with h5py.File(io.BytesIO(archive.read("model.weights.h5")), "r") as weights:
 
-            def see(name: str, item: Any) -> None:
+            def add_dataset(name: str, item: Any) -> None:
                 if isinstance(item, h5py.Dataset):
-                    parts.append(name.encode() + item[()].tobytes())
+                    contents.append(name.encode() + item[()].tobytes())
 
-            weights.visititems(see)
-    return _digest(b"".join(parts))
+            weights.visititems(add_dataset)
+    return _digest(b"".join(contents))
 
 
-def _behavior(file: Path) -> dict[str, str]:
-    with np.load(file, allow_pickle=False) as kept:
-        tables = {name: kept[name] for name in kept.files}
+def _digest_behavior(file: Path) -> dict[str, str]:
+    with np.load(file, allow_pickle=False) as archive:
+        tables = {name: archive[name] for name in archive.files}
     pieces = {f"snapshot at {evaluations}": "" for evaluations in tables["evaluations"]}
     for place, name in enumerate(pieces):
         pieces[name] = _digest(tables["behavior"][place].tobytes() + tables["fitness"][place].tobytes())
@@ -107,27 +107,29 @@ def _digest(content: bytes) -> str:
 
 
 class Trial(NamedTuple):
-    """What was done, whether it was survived, and how many pieces of the result were lost."""
+    """The outcome of one injected fault, with the number of pieces of the result that were lost."""
 
     what: str
     survived: bool
-    """Whether what was said and returned is right, and the experiment came to its end afterwards."""
+    """Whether messages and exit codes were right, and the experiment finished afterwards."""
     lost: int
-    words: str = ""
-    """What went wrong, or what is worth knowing."""
+    details: str = ""
+    """What went wrong, or the messages of interest."""
 
 
-def compared(what: str, expected: FinalState, found: FinalState, problems: Iterable[str] = ()) -> Trial:
-    """Return a trial from what should have come of it and what has, and from what else was not right."""
-    lost, wrong = expected.lost(found), list(problems)
-    words = "; ".join([*wrong, *(f"other: {name}" for name in lost[:5])])
-    return Trial(what, not wrong and found.pieces.get("status", "finished") == "finished", len(lost), words)
+def compare(what: str, expected: FinalState, found: FinalState, problems: Iterable[str] = ()) -> Trial:
+    """Compare the expected with the found results, and return a trial that also lists other problems."""
+    lost, wrong = expected.list_lost(found), list(problems)
+    details = "; ".join([*wrong, *(f"differs: {name}" for name in lost[:5])])
+    return Trial(what, not wrong and found.pieces.get("status", "finished") == "finished", len(lost), details)
 
 
 def assert_nothing_lost(trials: Iterable[Trial]) -> int:
-    """Fail with the words of all that went wrong, and return how many there were."""
+    """Fail with the details of all failed trials; otherwise return the number of trials."""
     found = list(trials)
-    wrong = [f"{trial.what}: {trial.words or 'did not survive'}" for trial in found if trial.lost or not trial.survived]
+    wrong = [
+        f"{trial.what}: {trial.details or 'did not survive'}" for trial in found if trial.lost or not trial.survived
+    ]
     assert not wrong, "\n".join(wrong)
     assert found, "no fault was injected"
     return len(found)
@@ -139,12 +141,12 @@ SETS: Final = ("log_every=25", "near=0.0001", "intensity=0.1")
 
 @dataclass
 class Bench:
-    """Where experiments with the fragile domain are made.
+    """Runs experiments with the fragile domain in this process.
 
     Args:
-        root: a folder of its own.
-        overrides: settings other than the small experiment's.
-        sets: assignments besides its own.
+        root: an empty folder.
+        overrides: settings that replace those of the small experiment.
+        sets: further assignments.
     """
 
     root: Path
@@ -153,18 +155,18 @@ class Bench:
 
     def __post_init__(self) -> None:
         self._engines, self._count = EngineCache(), 0
-        self.plugins = with_fragile(self.root)
-        self.heard: list[str] = []
-        """What the user was told by the last run."""
+        self.plugins = load_fragile(self.root)
+        self.messages: list[str] = []
+        """The messages of the last run to the user."""
         self._expected: FinalState | None = None
 
-    def resolved(self, **overrides: Any) -> ResolvedSettings:
+    def resolve_settings(self, **overrides: Any) -> ResolvedSettings:
         """Return the settings."""
         values = SMALL | self.overrides | overrides
         return resolve(self.plugins, domain="fragile", mutation="control", overrides=values, sets=[*SETS, *self.sets])
 
-    def out(self) -> Path:
-        """Return a new directory's name."""
+    def new_out(self) -> Path:
+        """Return the path of a new directory, which does not exist yet."""
         self._count += 1
         return self.root / f"run-{self._count}"
 
@@ -178,44 +180,44 @@ class Bench:
         order: Path | None = None,
         **overrides: Any,
     ) -> Result:
-        """Make the experiment, or go on with it."""
-        self.heard.clear()
-        again = (out / "run.json").is_file()
+        """Run the experiment, or resume it."""
+        self.messages.clear()
+        resuming = (out / "run.json").is_file()
         return run_experiment(
             self.plugins,
-            resume_settings(self.plugins, out, overrides) if again else self.resolved(**overrides),
+            resume_settings(self.plugins, out, overrides) if resuming else self.resolve_settings(**overrides),
             out=out,
-            resume=again,
+            resume=resuming,
             stop=stop,
             observers=observers,
-            notify=self.heard.append,
+            notify=self.messages.append,
             engines=self._engines,
             backend=backend,
             order=order,
         )
 
-    def final(self, out: Path) -> FinalState:
-        """Go on with an experiment to its end, and return what came of it."""
+    def finish(self, out: Path) -> FinalState:
+        """Run or resume an experiment to its end, and return its results."""
         self.run(out)
         return FinalState.of(out)
 
     @property
     def expected(self) -> FinalState:
-        """What comes of it when nothing goes wrong."""
+        """The results of an undisturbed experiment."""
         if self._expected is None:
-            self._expected = self.final(self.out())
+            self._expected = self.finish(self.new_out())
         return self._expected
 
     @property
     def expected_runs(self) -> list[str]:
-        """The pieces that every experiment has, whatever its domain does."""
+        """The names of the pieces that every experiment has, whatever its domain returns."""
         kinds = ("run ", "champion ")
         return [name for name in self.expected.pieces if name.startswith(kinds)]
 
     def break_domain(self, kind: str, at: int, times: int = 1) -> Path:
-        """Let the domain fail at its so manieth call from now on; returns the file that makes it."""
-        # Otherwise the first call might be the one by which an engine learns what the domain is like.
-        self._engines.engine(self.plugins, self.resolved().settings)
+        """Let the domain fail at its `at`-th call from now on, and return the file that controls it."""
+        # Build the engine first: it calls the domain once to learn its shapes.
+        self._engines.engine(self.plugins, self.resolve_settings().settings)
         file = self.root / "fragile.json"
         calls = self.plugins.domains["fragile"].load().calls[0]
         file.write_text(json.dumps({"kind": kind, "at": calls + at, "times": times}), encoding="utf-8")
@@ -223,8 +225,8 @@ class Bench:
         return file
 
 
-def with_fragile(root: Path) -> Plugins:
-    """Return all plugins, the fragile domain's among them, as an installed distribution has it."""
+def load_fragile(root: Path) -> Plugins:
+    """Return all plugins, including the fragile domain as an installed distribution."""
     folder = install_fragile(root)
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
@@ -234,7 +236,7 @@ def with_fragile(root: Path) -> Plugins:
 
 
 def install_fragile(root: Path) -> Path:
-    """Write the fragile domain as a distribution, unless it is there, and return the folder to put on the path."""
+    """Install the fragile domain as a distribution, if necessary, and return the folder for `sys.path`."""
     folder = root / "site"
     if not folder.is_dir():
         folder.mkdir(parents=True)
@@ -247,20 +249,20 @@ PATIENCE: Final = 300.0
 PAUSE: Final = 0.015
 
 
-class Ended(NamedTuple):
-    """How a process ended."""
+class ExitStatus(NamedTuple):
+    """The exit code and standard error of a process."""
 
     code: int
     err: str
 
     @property
     def problems(self) -> list[str]:
-        """What no user should see."""
+        """Output that no user should see."""
         return ["a traceback was shown"] if "Traceback" in self.err else []
 
 
 class Process:
-    """A command that is under way."""
+    """A running command."""
 
     def __init__(self, popen: subprocess.Popen[bytes], log: Path) -> None:
         self._popen, self._log = popen, log
@@ -268,13 +270,13 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether the process is still running."""
         return self._popen.poll() is None
 
-    def wait_for(self, seen: Callable[[], bool]) -> bool:
-        """Wait until something is seen; False if the process ended before."""
+    def wait_for(self, condition: Callable[[], bool]) -> bool:
+        """Wait for a condition; return False if the process exits first."""
         deadline = time.monotonic() + PATIENCE
-        while not seen():
+        while not condition():
             if not self.alive:
                 return False
             if time.monotonic() > deadline:
@@ -288,31 +290,31 @@ class Process:
         self._popen.send_signal(number)
 
     def kill(self) -> None:
-        """Kill -9."""
+        """Send SIGKILL, and wait for the process to exit."""
         self._popen.kill()
         self._popen.wait()
 
-    def end(self) -> Ended:
-        """Wait for its end."""
+    def wait(self) -> ExitStatus:
+        """Wait for the process to exit."""
         try:
             self._popen.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError(f"it hangs: {self.err}") from None
-        return Ended(self._popen.returncode, self.err)
+        return ExitStatus(self._popen.returncode, self.err)
 
     @property
     def err(self) -> str:
-        """What it has written to its standard error so far."""
+        """What the process has written to standard error so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
 
 @dataclass
 class Lab:
-    """Where commands are run.
+    """Runs commands in subprocesses.
 
     Args:
-        root: a folder of its own, in which the fragile domain is installed.
+        root: an empty folder, in which the fragile domain is installed.
     """
 
     root: Path
@@ -321,51 +323,51 @@ class Lab:
         self._site = FakeSite(install_fragile(self.root))
         self._count = 0
 
-    def out(self) -> Path:
-        """Return a new directory's name."""
+    def new_out(self) -> Path:
+        """Return the path of a new directory, which does not exist yet."""
         self._count += 1
         return self.root / f"lab-{self._count}"
 
-    def start(self, *arguments: str, through: Sequence[str] = (), **variables: str) -> Process:
-        """Start a command, through another that changes something before."""
+    def start(self, *arguments: str, wrapper: Sequence[str] = (), **variables: str) -> Process:
+        """Start a command, optionally through a wrapper command."""
         self._count += 1
         log = self.root / f"process-{self._count}.err"
         environ = self._site.environ(
             FRAGILE_PAUSE=str(PAUSE), TFSM_COMPILE_CACHE=str(self.root / "compiled"), TF_CPP_MIN_LOG_LEVEL="3"
         )
-        environ.pop("TF_XLA_FLAGS", None)  # the tests' own, which would switch the cache off
-        with log.open("wb") as opened:
+        environ.pop("TF_XLA_FLAGS", None)  # set by tests/conftest.py; it would disable the cache
+        with log.open("wb") as stderr:
             popen = subprocess.Popen(
-                [*through, sys.executable, "-m", "tfsm", *arguments],
+                [*wrapper, sys.executable, "-m", "tfsm", *arguments],
                 env=environ | variables,
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=opened,
+                stderr=stderr,
             )
         return Process(popen, log)
 
     def begin(self, out: Path, *more: str, **variables: str) -> Process:
-        """Start the small experiment, or go on with it where there is one."""
+        """Start the small experiment, or resume it if the directory has one."""
         if (out / "run.json").is_file():
             return self.start("run", "--resume", str(out), "--quiet", *more, **variables)
         return self.start("run", "fragile", "--mutation", "control", *flags(), "--out", str(out), *more, **variables)
 
-    def final(self, out: Path, *more: str) -> tuple[FinalState, list[str]]:
-        """Go on with an experiment to its end; return what came of it, and what was wrong."""
-        ended = self.begin(out, *more, FRAGILE_PAUSE="0").end()
+    def finish(self, out: Path, *more: str) -> tuple[FinalState, list[str]]:
+        """Run or resume an experiment to its end; return its results and any problems."""
+        ended = self.begin(out, *more, FRAGILE_PAUSE="0").wait()
         problems = ended.problems + ([f"exit code {ended.code}: {ended.err}"] if ended.code else [])
         return FinalState.of(out), problems
 
 
 def flags() -> list[str]:
-    """Return the small experiment's settings as a command line has them."""
+    """Return the settings of the small experiment as command-line flags."""
     named = [word for key, value in SMALL.items() for word in (f"--{key.replace('_', '-')}", str(value))]
     return [*named, *(word for assignment in SETS for word in ("--set", assignment)), "--quiet"]
 
 
-def children(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
+def list_child_processes(pid: int) -> list[int]:
+    """Return the child processes of a process."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -378,8 +380,8 @@ def children(pid: int) -> list[int]:
     return found
 
 
-def is_there(pid: int) -> bool:
-    """Say whether a process is there, and not only its exit code."""
+def is_running(pid: int) -> bool:
+    """Return whether a process is running, and not a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -387,6 +389,6 @@ def is_there(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def end(pid: int) -> None:
-    """Kill -9."""
+def kill_process(pid: int) -> None:
+    """Send SIGKILL to a process."""
     os.kill(pid, signal.SIGKILL)

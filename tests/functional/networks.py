@@ -1,4 +1,4 @@
-"""Small models, and what they see."""
+"""Small models and inputs."""
 
 from __future__ import annotations
 

@@ -35,19 +35,19 @@ def model() -> keras.Model:
 
 
 @pytest.mark.parametrize("mutation", OPERATORS)
-def test_a_child_is_the_one_that_tfsm_mutate_makes(model: keras.Model, mutation: str) -> None:
+def test_a_child_is_that_of_tfsm_mutate(model: keras.Model, mutation: str) -> None:
     genome = tfsm.flatten(model)
     child = functional.mutate(model, genome, X, mutation, intensity=0.05, seed=2**40 + 7)
-    wanted = tfsm.flatten(tfsm.mutate(model, X, mutation, intensity=0.05, seed=2**40 + 7))
+    expected = tfsm.flatten(tfsm.mutate(model, X, mutation, intensity=0.05, seed=2**40 + 7))
     assert child.shape == genome.shape
     assert child.dtype == np.float32
-    # The one is compiled and the other is not, which may change the last digits.
-    np.testing.assert_allclose(child - genome, wanted - genome, rtol=2e-3, atol=1e-6)
+    # Only one of them is compiled, which may change the last digits.
+    np.testing.assert_allclose(child - genome, expected - genome, rtol=2e-3, atol=1e-6)
     assert np.abs(child - genome).max() > 1e-3
 
 
 @pytest.mark.parametrize("mutation", ["sm-r", "sm-g-so"])
-def test_a_batch_is_its_members_one_at_a_time_bit_for_bit(model: keras.Model, mutation: str) -> None:
+def test_a_batch_equals_single_calls_bit_for_bit(model: keras.Model, mutation: str) -> None:
     parents = functional.initial(model, 5, seed=1)
     own = functional.streams(3, 5)
     together = functional.mutate(model, parents, X, mutation, seed=3)
@@ -69,12 +69,12 @@ def test_pictures_and_sequences_are_mutated_one_at_a_time_or_together(make: Any,
     for b in range(2):
         alone = functional.mutate(model, parents[b], x, mutation, intensity=0.1, seed=int(own[b]))
         np.testing.assert_allclose(together[b], alone, rtol=1e-5, atol=1e-6)
-    wanted = tfsm.flatten(tfsm.mutate(tfsm.unflatten(model, parents[1]), x, mutation, 0.1, seed=int(own[1])))
-    np.testing.assert_allclose(together[1], wanted, rtol=1e-3, atol=1e-5)
+    expected = tfsm.flatten(tfsm.mutate(tfsm.unflatten(model, parents[1]), x, mutation, 0.1, seed=int(own[1])))
+    np.testing.assert_allclose(together[1], expected, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("make", [dense, pictures])
-def test_an_experience_for_each_is_as_good_as_a_call_for_each(make: Any) -> None:
+def test_an_experience_per_genome_equals_a_call_per_genome(make: Any) -> None:
     model = make()
     seen = normal(2, 4, *model.inputs[0].shape[1:])
     parents, own = functional.initial(model, 2), functional.streams(0, 2)
@@ -87,7 +87,7 @@ def test_an_experience_for_each_is_as_good_as_a_call_for_each(make: Any) -> None
         np.testing.assert_array_equal(together[b], again)
 
 
-def test_more_genomes_than_fit_into_a_call_take_several(model: keras.Model) -> None:
+def test_large_batches_are_split_into_several_calls(model: keras.Model) -> None:
     parents = functional.initial(model, 600)
     children = functional.mutate(model, parents, X, "control")
     few = functional.mutate(model, parents[510:515], X, "control", seed=functional.streams(0, 600)[510:515])
@@ -101,7 +101,7 @@ def test_no_intensity_is_no_change(model: keras.Model, mutation: str) -> None:
     np.testing.assert_array_equal(functional.mutate(model, parents, X, mutation, intensity=0.0), parents)
 
 
-def test_sm_r_moves_the_outputs_as_far_as_asked(model: keras.Model) -> None:
+def test_sm_r_reaches_the_target_divergence(model: keras.Model) -> None:
     parents = functional.initial(model, 5)
     for intensity in (0.01, np.float32(1.0)):
         children = functional.mutate(model, parents, X, "sm-r", intensity=intensity)  # type: ignore[arg-type]
@@ -109,14 +109,14 @@ def test_sm_r_moves_the_outputs_as_far_as_asked(model: keras.Model) -> None:
         np.testing.assert_allclose(moved, np.full(5, intensity), rtol=0.02)
 
 
-def test_what_cannot_be_reached_is_warned_of() -> None:
+def test_an_unreachable_divergence_causes_a_warning() -> None:
     bounded = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, "sigmoid")])
     with pytest.warns(UserWarning, match=r"^sm-r: along some directions no magnitude gives a divergence of 5; "):
         functional.mutate(bounded, functional.initial(bounded, 2), X, "sm-r", intensity=5.0)
 
 
 def test_noise_is_divided_by_the_sensitivity_of_a_linear_model() -> None:
-    """Its output gradient is the input, whatever the weights are: noise times mean absolute input is left."""
+    """The output gradient is the input, whatever the weights, so a change times the mean absolute input is noise."""
     model, parents = linear(1), np.zeros([2, 3])
     inputs = np.array([[[2.0, -0.5, 4.0], [2.0, 1.5, -8.0]], [[0.5, -3.0, 1.0], [1.5, 3.0, 0.0]]])
     noise = [functional.mutate(model, parents, x, "sm-g-abs", intensity=0.1) * np.abs(x).mean(axis=0) for x in inputs]
@@ -124,7 +124,7 @@ def test_noise_is_divided_by_the_sensitivity_of_a_linear_model() -> None:
     assert 0.01 < noise[0].std() < 0.3
 
 
-def test_options_are_the_operators_and_an_operator_may_be_handed_over(model: keras.Model) -> None:
+def test_options_are_passed_to_the_operator_which_may_be_an_object(model: keras.Model) -> None:
     from tfsm_plugins.mutations.gradient import SafeMutationSum
 
     parents = functional.initial(model, 2)
@@ -151,8 +151,8 @@ def test_double_precision_is_kept() -> None:
     ("mutation", "of_inputs"),
     [("sm-g-sum", lambda x: np.abs(x.sum(axis=0))), ("sm-g-abs", lambda x: np.abs(x).mean(axis=0))],
 )
-def test_a_linear_model_is_as_sensitive_as_its_inputs_are_large(mutation: str, of_inputs: Any) -> None:
-    """Every weight reaches one output, by its own input."""
+def test_the_sensitivity_of_a_linear_model_is_the_size_of_its_inputs(mutation: str, of_inputs: Any) -> None:
+    """Every weight affects one output, through its own input."""
     model, genomes = linear(2), normal(3, 6)
     found = functional.sensitivity(model, genomes, X, mutation)
     np.testing.assert_allclose(found, np.tile(np.repeat(of_inputs(X), 2), [3, 1]), rtol=1e-5)
@@ -162,7 +162,7 @@ def test_a_linear_model_is_as_sensitive_as_its_inputs_are_large(mutation: str, o
     np.testing.assert_allclose(each, [np.repeat(of_inputs(x), 2) for x in seen], rtol=1e-5)
 
 
-def test_the_divergence_of_a_linear_model_is_curved_by_its_inputs() -> None:
+def test_the_curvature_of_a_linear_model_follows_from_its_inputs() -> None:
     """D is the mean of (x d)^2, whose second derivative along v is 2 x (x v); SM-G-SO is the root of its size."""
     model, genomes = linear(1), normal(2, 3)
     ahead = np.array([[1.0, 2.0, 4.0], [-3.0, 0.5, 1.0]], np.float32)
@@ -174,16 +174,16 @@ def test_the_divergence_of_a_linear_model_is_curved_by_its_inputs() -> None:
 
 
 @pytest.mark.parametrize("mutation", ["sm-g-sum", "sm-g-abs", "sm-g-so"])
-def test_a_sensitivity_is_the_one_that_tfsm_measures(mutation: str) -> None:
+def test_a_sensitivity_is_that_of_tfsm_sensitivity(mutation: str) -> None:
     model = dense()
     genomes = functional.initial(model, 2, scheme="xavier-biased")
     found = functional.sensitivity(model, genomes, X, mutation)
     for b in range(2):
-        wanted = tfsm.sensitivity(tfsm.unflatten(model, genomes[b]), X, mutation)
-        np.testing.assert_allclose(found[b], wanted, rtol=1e-3, atol=1e-5)
+        expected = tfsm.sensitivity(tfsm.unflatten(model, genomes[b]), X, mutation)
+        np.testing.assert_allclose(found[b], expected, rtol=1e-3, atol=1e-5)
 
 
-def test_an_operator_needs_no_more_than_a_sensitivity_to_be_measured() -> None:
+def test_an_operator_with_a_sensitivity_method_can_be_measured() -> None:
     found = functional.sensitivity(linear(1), normal(2, 3), X, Ramp())  # type: ignore[arg-type]
     np.testing.assert_array_equal(found, [[0.0, 1.0, 2.0]] * 2)
 
@@ -213,7 +213,7 @@ def test_the_divergence_of_linear_models_is_the_mean_square_of_the_difference() 
 
 
 @pytest.mark.parametrize("make", [dense, pictures, recurrent])
-def test_equal_genomes_diverge_by_exactly_nothing(make: Any) -> None:
+def test_equal_genomes_have_zero_divergence(make: Any) -> None:
     model = make()
     genomes, x = functional.initial(model, 7), normal(4, *model.inputs[0].shape[1:])
     assert functional.divergence(model, genomes, genomes.copy(), x).tolist() == [0.0] * 7
@@ -234,13 +234,13 @@ def test_outputs_are_those_of_the_keras_models(make: Any) -> None:
     np.testing.assert_allclose(each[2], functional.outputs(model, genomes[2], seen[2]), rtol=1e-5, atol=1e-6)
 
 
-def test_several_inputs_come_as_a_list_or_by_name() -> None:
+def test_several_inputs_are_a_list_or_a_dictionary() -> None:
     model = two_inputs()
     genomes = functional.initial(model, 2)
     left, right = normal(4, 2), normal(4, 3)
     found = functional.outputs(model, genomes, [left, right])
-    wanted = tfsm.unflatten(model, genomes[1])([left, right])
-    np.testing.assert_allclose(found[1], wanted, rtol=1e-5, atol=1e-6)
+    expected = tfsm.unflatten(model, genomes[1])([left, right])
+    np.testing.assert_allclose(found[1], expected, rtol=1e-5, atol=1e-6)
     for given in ((left, right), {"right": right, "left": left}):
         np.testing.assert_array_equal(functional.outputs(model, genomes, given), found)
     both = [np.stack([left, -left]), np.stack([right, -right])]
@@ -253,7 +253,7 @@ def test_several_inputs_come_as_a_list_or_by_name() -> None:
 
 
 @pytest.mark.parametrize("each", [False, True])
-def test_no_genomes_have_no_children_but_shapes(each: bool) -> None:
+def test_empty_batches_keep_their_shapes(each: bool) -> None:
     model = recurrent()
     none, x = functional.initial(model, 0), normal(*([0] if each else []), 4, 3, 2)
     assert none.shape == functional.mutate(model, none, x, each=each).shape == (0, tfsm.flatten(model).size)
@@ -264,7 +264,7 @@ def test_no_genomes_have_no_children_but_shapes(each: bool) -> None:
     assert functional.streams(5, 0).shape == (0,)
 
 
-def test_arrays_may_lie_in_memory_as_they_like() -> None:
+def test_arrays_may_have_any_memory_layout() -> None:
     model = linear(1)
     genomes, x = normal(3, 8).T[::2], normal(3, 12).T[::-2]
     assert not genomes.flags.c_contiguous
@@ -277,7 +277,7 @@ def test_arrays_may_lie_in_memory_as_they_like() -> None:
     )
 
 
-def test_frozen_layers_are_no_part_of_a_genome() -> None:
+def test_frozen_layers_are_not_part_of_a_genome() -> None:
     kl = keras.layers
     model = keras.Sequential([keras.Input((3,)), kl.Dense(2, name="kept"), kl.Dense(1, name="own")])
     assert functional.initial(model, 1).shape == (1, 11)
@@ -302,18 +302,18 @@ def test_a_stream_is_the_fold_of_a_seed_and_a_number() -> None:
     assert np.abs(np.array(ones) - 0.5).max() < 5 * 0.5 / math.sqrt(300)
 
 
-def test_a_start_depends_on_the_seed_and_its_number(model: keras.Model) -> None:
+def test_an_initial_genome_depends_on_seed_and_number(model: keras.Model) -> None:
     many = functional.initial(model, 9, seed=4)
     np.testing.assert_array_equal(functional.initial(model, 3, seed=4), many[:3])
     assert len(np.unique(many[:, 0])) == 9
     assert (functional.initial(model, 9, seed=5)[:, 0] != many[:, 0]).all()
 
 
-def test_schemes_have_the_spread_that_they_say(model: keras.Model) -> None:
+def test_initialization_schemes_have_their_spread(model: keras.Model) -> None:
     kernel = slice(0, 12)  # three inputs to four units
     normal = functional.initial(model, 1000)
     assert normal[:, kernel].std() == pytest.approx(math.sqrt(2 / 7), rel=0.05)
-    assert (normal[:, 12:16] == 0).all(), "biases as the model has them"
+    assert (normal[:, 12:16] == 0).all(), "biases are those of the model"
     half = math.sqrt(6 / 7)
     evenly = functional.initial(model, 1000, scheme="xavier-uniform", scale=2.0)[:, kernel]
     assert 0.99 * 2 * half < np.abs(evenly).max() <= 2 * half
@@ -428,7 +428,7 @@ def model_errors() -> keras.Model:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_said(name: str, model_errors: keras.Model) -> None:
+def test_mistakes_are_reported(name: str, model_errors: keras.Model) -> None:
     call, message = WRONG[name]
     with pytest.raises(tfsm.TfsmError) as caught:
         call(model_errors)
@@ -436,7 +436,7 @@ def test_what_is_wrong_is_said(name: str, model_errors: keras.Model) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_without_a_gradient_there_is_sm_r() -> None:
+def test_sm_r_works_without_a_gradient() -> None:
     model_errors, x = stairs(), normal(999, 3)  # many, so that the divergence moves by small steps
     genomes = f.initial(model_errors, 2)
     with pytest.raises(tfsm.TfsmError, match="use the mutation 'sm-r'"):
@@ -472,13 +472,13 @@ def test_arguments_and_model_are_not_changed(model_purity: keras.Model) -> None:
         np.testing.assert_array_equal(variable.numpy(), value)
     for array in found:
         assert not np.shares_memory(array, genomes)
-        array += 1  # whoever gets it may change it
+        array += 1  # the caller may change the result
     np.testing.assert_array_equal(genomes, own)
     empty = np.empty([0, 6], np.float32)
     assert functional.mutate(model_purity, empty, X) is not empty
 
 
-def test_the_same_arguments_give_the_same_and_turn_no_generator(model_purity: keras.Model) -> None:
+def test_calls_are_reproducible_and_use_no_global_generator(model_purity: keras.Model) -> None:
     genomes = normal(2, 6)
 
     def states() -> tuple[Any, ...]:
@@ -494,7 +494,7 @@ def test_the_same_arguments_give_the_same_and_turn_no_generator(model_purity: ke
     np.testing.assert_equal(states(), between)
     assert before[0] != between[0]
     drawn = []
-    for calls in (False, True):  # also what TensorFlow draws by an operation's number
+    for calls in (False, True):  # also random numbers of TensorFlow that depend on the operation counter
         tf.random.set_seed(5)
         if calls:
             call_all(model_purity, genomes, X)
@@ -502,7 +502,7 @@ def test_the_same_arguments_give_the_same_and_turn_no_generator(model_purity: ke
     assert drawn[0] == drawn[1]
 
 
-def test_weights_of_the_model_are_not_used_but_for_what_is_frozen(model_purity: keras.Model) -> None:
+def test_only_frozen_weights_of_the_model_are_used(model_purity: keras.Model) -> None:
     kl = keras.layers
     other = keras.Sequential([keras.Input((3,)), kl.BatchNormalization(scale=False, center=False), kl.Dense(1)])
     genomes = normal(2, 4)
@@ -516,7 +516,7 @@ def test_weights_of_the_model_are_not_used_but_for_what_is_frozen(model_purity: 
     np.testing.assert_allclose(functional.outputs(other, genomes, X)[1], shifted, rtol=1e-5, atol=1e-6)
 
 
-def test_a_model_takes_what_was_compiled_for_it_to_the_grave() -> None:
+def test_compiled_functions_are_freed_with_the_model() -> None:
     gone = []
     for _ in range(2):
         model_purity = linear(1)
@@ -527,7 +527,7 @@ def test_a_model_takes_what_was_compiled_for_it_to_the_grave() -> None:
     assert [ref() for ref in gone] == [None, None]
 
 
-def test_a_model_can_be_saved_copied_and_sent_as_before(model_purity: keras.Model, tmp_path: Path) -> None:
+def test_a_model_can_still_be_saved_copied_and_pickled(model_purity: keras.Model, tmp_path: Path) -> None:
     functional.mutate(model_purity, normal(2, 6), X)
     model_purity.save(tmp_path / "model.keras")
     for twin in (
@@ -541,7 +541,7 @@ def test_a_model_can_be_saved_copied_and_sent_as_before(model_purity: keras.Mode
 
 
 def test_threads_may_share_a_model() -> None:
-    """They have results of their own, and nothing is compiled twice."""
+    """Threads get their own results, and nothing is compiled twice."""
     model_purity, genomes = dense(), normal(4, 26)
     with ThreadPoolExecutor(4) as pool:
         found = list(

@@ -1,4 +1,4 @@
-"""Words of a command line: what is usual, what is wrong, and what nobody would think of."""
+"""Strategies for command lines and files: valid, invalid and unusual ones."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ MUTATIONS: Final = ("control", "sm-r", "sm-g-sum", "sm-g-abs")
 DOMAINS: Final = ("simple-easy", "simple-medium")
 
 
-def option_keys() -> list[str]:
-    """Return all that `--set` may name, and how else it may be spelt."""
+def list_option_keys() -> list[str]:
+    """Return all keys of `--set`, in all spellings, and some invalid ones."""
     plugins = load_plugins()
     keys = [*RUN_KEYS, *(f"run.{key}" for key in RUN_KEYS), *(f"engine.{key}" for key in ENGINE_KEYS)]
     kinds = {"mutation": plugins.mutations, "domain": plugins.domains, "selection": plugins.selections}
     for kind, parts in kinds.items():
         for entry in parts.values():
-            own = [field.name for field in fields(entry.options)] if entry.options is not None else []
-            keys += [*own, *(f"{kind}.{name}" for name in own)]
+            names = [field.name for field in fields(entry.options)] if entry.options is not None else []
+            keys += [*names, *(f"{kind}.{name}" for name in names)]
     return sorted({*keys, "tensorboard.histograms", "mutation.", ".size", "engine", "nothing", "run.run.seed"})
 
 
-def listed(names: Sequence[str]) -> st.SearchStrategy[str]:
-    """Return names with commas between them."""
+def comma_separated(names: Sequence[str]) -> st.SearchStrategy[str]:
+    """Return a strategy for comma-separated names."""
     return st.lists(st.sampled_from(names), min_size=1, max_size=2).map(",".join)
 
 
@@ -59,7 +59,7 @@ NUMBER: Final = st.sampled_from(NUMBERS)
 SELECTIONS: Final = ("tournament", "hill-climber", "novelty", "map-elites", "random", "truncation", "lexicase")
 SETTING: Final = st.builds(
     "{}={}".format,
-    st.sampled_from(option_keys()),
+    st.sampled_from(list_option_keys()),
     NUMBER | st.sampled_from([*MUTATIONS, "graph", "[1,2]", "~nobody"]),
 )
 
@@ -88,8 +88,8 @@ VALUES: Final = st.recursive(
 
 
 @st.composite
-def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
-    """Flip bits, overwrite, cut out, double or cut off; or give something else altogether."""
+def damage(draw: st.DrawFn, whole: bytes) -> bytes:
+    """Flip bits, overwrite, remove, duplicate or truncate; or draw unrelated bytes."""
     if draw(st.integers(0, 9)) == 0:
         return draw(st.binary(max_size=60))
     content = bytearray(whole)
@@ -116,40 +116,46 @@ def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
 
 
 @st.composite
-def changed(draw: st.DrawFn, value: Any, others: st.SearchStrategy[Any] = VALUES) -> Any:
-    """Change some places of what JSON or TOML can say: other values, keys that go or come, items twice."""
+def change_value(draw: st.DrawFn, value: Any, others: st.SearchStrategy[Any] = VALUES) -> Any:
+    """Change a JSON or TOML value in some places: other values, added or removed keys, duplicated items."""
     value = deepcopy(value)
     for _ in range(draw(st.sampled_from([1, 1, 2, 3]))):
-        places = list(_places(value))
+        places = list(_list_places(value))
         if not places:
             return deepcopy(draw(others))
-        holder, key = places[draw(st.integers(0, len(places) - 1))]
+        container, key = places[draw(st.integers(0, len(places) - 1))]
         match draw(st.sampled_from(["other", "other", "remove", "copy", "swap"])):
             case "other":
-                holder[key] = deepcopy(draw(others))
+                container[key] = deepcopy(draw(others))
             case "remove":
-                del holder[key]
-            case "copy" if isinstance(holder, dict):
-                holder[draw(st.text(max_size=4))] = deepcopy(holder[key])
+                del container[key]
+            case "copy" if isinstance(container, dict):
+                container[draw(st.text(max_size=4))] = deepcopy(container[key])
             case "copy":
-                holder.append(deepcopy(holder[key]))
+                container.append(deepcopy(container[key]))
             case _:
                 other, place = places[draw(st.integers(0, len(places) - 1))]
-                holder[key], other[place] = deepcopy((other[place], holder[key]))
+                container[key], other[place] = deepcopy((other[place], container[key]))
     return value
 
 
-def _places(value: Any) -> Sequence[tuple[Any, Any]]:
-    """Return every place in a value, as what holds it and the key or index."""
-    found: list[tuple[Any, Any]] = []
-    waiting = [value]
-    while waiting:
-        holder = waiting.pop()
-        items = holder.items() if isinstance(holder, dict) else enumerate(holder) if isinstance(holder, list) else ()
+def _list_places(value: Any) -> Sequence[tuple[Any, Any]]:
+    """Return every place in a value, as its container and the key or index."""
+    children: list[tuple[Any, Any]] = []
+    pending = [value]
+    while pending:
+        container = pending.pop()
+        items = (
+            container.items()
+            if isinstance(container, dict)
+            else enumerate(container)
+            if isinstance(container, list)
+            else ()
+        )
         for key, item in items:
-            found.append((holder, key))
-            waiting.append(item)
-    return found
+            children.append((container, key))
+            pending.append(item)
+    return children
 
 
 DTYPES: Final = ("<f4", ">f8", "f2", "g", "?", "i1", "<u8", "c8", "S3", "U2", "V4", "M8[s]", "f4,i4", "(2,)f4", "O")
@@ -173,22 +179,22 @@ CLAIMS: Final = st.sampled_from(
 DESCRIPTIONS: Final = st.sampled_from(["'<f4'", "'|O'", "'<f99'", "[('a', '<f4')]", "'f4,f4'", "3", "'<U999999999'"])
 
 
-class Marks:
-    """Leaves a mark where it is unpickled."""
+class LeaveMark:
+    """Creates a folder when it is unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return os.mkdir, ("executed",)
 
 
-def saved(array: np.ndarray) -> bytes:
+def save_array(array: np.ndarray) -> bytes:
     """Return an array as `np.save` writes it."""
     with io.BytesIO() as stream:
         np.save(stream, array, allow_pickle=True)
         return stream.getvalue()
 
 
-def archived(members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """Return an archive of members."""
+def make_archive(members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return a ZIP archive with these members."""
     with io.BytesIO() as stream:
         with zipfile.ZipFile(stream, "w", compression) as archive:
             for name, content in members.items():
@@ -198,18 +204,18 @@ def archived(members: Mapping[str, bytes], compression: int = zipfile.ZIP_DEFLAT
 
 @st.composite
 def honest_arrays(draw: st.DrawFn) -> bytes:
-    """Draw arrays of any type and shape, Python objects among them."""
+    """Draw arrays of any type and shape, including Python objects."""
     kind, shape = np.dtype(draw(st.sampled_from(DTYPES))), draw(SHAPES)
     if kind.hasobject:
         objects = np.empty(shape, object)
-        objects[...] = Marks()
-        return saved(objects)
-    return saved(np.zeros(shape, kind))
+        objects[...] = LeaveMark()
+        return save_array(objects)
+    return save_array(np.zeros(shape, kind))
 
 
 @st.composite
 def lying_arrays(draw: st.DrawFn) -> bytes:
-    """Draw headers that claim anything, with little behind them."""
+    """Draw headers that claim any type and shape, followed by little data."""
     header = f"{{'descr': {draw(DESCRIPTIONS)}, 'fortran_order': {draw(st.booleans())}, 'shape': {draw(CLAIMS)}, }}"
     version, size = draw(st.sampled_from([(b"\x01\x00", 2), (b"\x02\x00", 4), (b"\x03\x00", 4), (b"\x09\x00", 2)]))
     length = draw(st.sampled_from([len(header), len(header), 0, 2**15, 2 ** (8 * size) - 1]))
@@ -217,13 +223,13 @@ def lying_arrays(draw: st.DrawFn) -> bytes:
 
 
 ARRAYS: Final = st.one_of(
-    honest_arrays(), lying_arrays(), damaged(saved(np.ones((5, 3), "f4"))), st.binary(max_size=40)
+    honest_arrays(), lying_arrays(), damage(save_array(np.ones((5, 3), "f4"))), st.binary(max_size=40)
 )
 ARCHIVES: Final = st.one_of(
     st.dictionaries(st.sampled_from(["arr_0", "arr_0.npy", "arr_1.npy", "a.npy", "../x.npy", "d/"]), ARRAYS, max_size=3)
-    .map(archived),
-    damaged(archived({"arr_0.npy": saved(np.ones((5, 3), "f4"))}, zipfile.ZIP_STORED)),
-    damaged(archived({"arr_0.npy": saved(np.ones((5, 3), "f4"))})),
+    .map(make_archive),
+    damage(make_archive({"arr_0.npy": save_array(np.ones((5, 3), "f4"))}, zipfile.ZIP_STORED)),
+    damage(make_archive({"arr_0.npy": save_array(np.ones((5, 3), "f4"))})),
     ARRAYS,
 )  # fmt: skip
 
@@ -256,8 +262,8 @@ MORE: Final = st.sampled_from(
         {"model.pkl": b"cos\nmkdir\n(S'executed'\ntR."},
         {"saved_model.pb": b"\x08\x01"},
         {"more.h5": b"\x89HDF\r\n\x1a\n"},
-        {"a.npy": saved(Marks())},  # type: ignore[arg-type]
-        {"a.npz": archived({"a.npy": saved(Marks())})},  # type: ignore[arg-type]
+        {"a.npy": save_array(LeaveMark())},  # type: ignore[arg-type]
+        {"a.npz": make_archive({"a.npy": save_array(LeaveMark())})},  # type: ignore[arg-type]
         {"\x1b[2J": b"", "x" * 5000: b"x"},
         {"zeros": bytes(2**22)},
         {"metadata.json": b"[", "variables.h5": b""},
@@ -265,59 +271,61 @@ MORE: Final = st.sampled_from(
 )
 
 
-def members(file: Path) -> dict[str, bytes]:
-    """Return what is in an archive."""
+def read_members(file: Path) -> dict[str, bytes]:
+    """Return the members of an archive."""
     with zipfile.ZipFile(file) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
 @st.composite
-def damaged_models(draw: st.DrawFn, whole: Mapping[str, bytes]) -> bytes:
+def damage_model(draw: st.DrawFn, whole: Mapping[str, bytes]) -> bytes:
     """Draw the file of a model with another configuration, other weights, or other members; or a broken archive."""
     parts = dict(whole)
     match draw(st.sampled_from(["archive", "config", "config", "bytes", "weights", "weights", "members"])):
         case "archive":
-            return draw(damaged(archived(parts, draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])))))
+            return draw(damage(make_archive(parts, draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])))))
         case "config":
-            parts[CONFIG] = json.dumps(draw(changed(json.loads(parts[CONFIG]), OTHERS))).encode()
+            parts[CONFIG] = json.dumps(draw(change_value(json.loads(parts[CONFIG]), OTHERS))).encode()
         case "bytes":
-            parts[CONFIG] = draw(damaged(parts[CONFIG]))
+            parts[CONFIG] = draw(damage(parts[CONFIG]))
         case "weights":
-            parts[WEIGHTS] = draw(damaged(parts[WEIGHTS]))
+            parts[WEIGHTS] = draw(damage(parts[WEIGHTS]))
         case "members":
             parts |= draw(MORE)
             for name in draw(st.lists(st.sampled_from(list(parts)), max_size=2)):
                 parts.pop(name, None)
-    return archived(parts, zipfile.ZIP_STORED)
+    return make_archive(parts, zipfile.ZIP_STORED)
 
 
 ENDLESS: Final = st.just(5000).map(lambda digits: 16**digits)
 
 
 def to_toml(table: Mapping[str, Any]) -> str:
-    """Write a table."""
-    return "".join(f"{_text(key)} = {_value(value)}\n" for key, value in table.items() if value is not None)
+    """Format a table as TOML."""
+    return "".join(
+        f"{_format_text(key)} = {_format_value(value)}\n" for key, value in table.items() if value is not None
+    )
 
 
-def _value(value: object) -> str:
+def _format_value(value: object) -> str:
     match value:
         case bool():
             return str(value).lower()
         case date() | time():  # a datetime is a date
             return value.isoformat()
         case Mapping():
-            pairs = (f"{_text(key)} = {_value(item)}" for key, item in value.items() if item is not None)
+            pairs = (f"{_format_text(key)} = {_format_value(item)}" for key, item in value.items() if item is not None)
             return "{" + ", ".join(pairs) + "}"
         case list():
-            return "[" + ", ".join(_value(item) for item in value if item is not None) + "]"
+            return "[" + ", ".join(_format_value(item) for item in value if item is not None) + "]"
         case str():
-            return _text(value)
+            return _format_text(value)
     # Python refuses to write thousands of decimal digits.
     return hex(value) if isinstance(value, int) and value > 10**30 else repr(value)
 
 
-def _text(text: object) -> str:
-    # A lone surrogate is no character, and DEL has to be escaped.
+def _format_text(text: object) -> str:
+    # Replace lone surrogates, which are not characters, and escape DEL.
     shown = json.dumps(str(text).encode("utf-8", "replace").decode(), ensure_ascii=False)
     return shown.replace("\x7f", "\\u007f")
 
@@ -351,7 +359,7 @@ GOOD: Final[Mapping[str, st.SearchStrategy[str]]] = {
     "kind": st.sampled_from(["mutation", "domain", "selection", "observer", "run", "sweep"]),
     "layers": st.sampled_from(["hidden", "*", "@head", "out=0.5", "out=nan", "hidden,hidden", "o*=-1", "=", "@"]),
     "model": st.sampled_from(["m.keras", "math:pi", "math:sqrt", "os:getcwd", "os.path:join.x", "m:n"]) | PLACES,
-    "mutation": st.sampled_from(MUTATIONS) | listed(MUTATIONS),
+    "mutation": st.sampled_from(MUTATIONS) | comma_separated(MUTATIONS),
     "name": st.sampled_from([*MUTATIONS, "tournament", "tensorboard", "parity", "my-part", "plugin:x", "package:tfsm"]),
     "observer": st.sampled_from(["tensorboard"]),
     "out": st.sampled_from(["new", "child.keras", "folder/new"]) | PLACES,
@@ -365,35 +373,35 @@ GOOD: Final[Mapping[str, st.SearchStrategy[str]]] = {
 }  # fmt: skip
 
 
-def commands(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+def list_commands(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
     """Yield every command and its parameters."""
-    for name, found in group.commands.items():
-        if hasattr(found, "commands"):
-            yield from commands(found, (*before, name))
+    for name, children in group.commands.items():
+        if hasattr(children, "commands"):
+            yield from list_commands(children, (*before, name))
         else:
-            yield (*before, name), found.params
+            yield (*before, name), children.params
 
 
-COMMANDS: Final = dict(commands(typer.main.get_command(app)))
+COMMANDS: Final = dict(list_commands(typer.main.get_command(app)))
 
 
 @st.composite
 def command_lines(draw: st.DrawFn, command: tuple[str, ...]) -> list[str]:
-    """Draw a command line: mostly right, somewhere wrong."""
+    """Draw a command line that is mostly valid."""
     words = [*command, *SMALL.get(command[0], [])]
     for parameter in COMMANDS[command]:
-        wanted = draw(st.integers(0, 9))
-        # Required ones are seldom left out, and the others seldom given: else every line would be wrong at once.
-        times = (1 if wanted else 0) if parameter.required else (2 if wanted == 9 else wanted >= 7)
+        number = draw(st.integers(0, 9))
+        # Rarely omit required parameters and rarely give the others: otherwise almost every line would be invalid.
+        times = (1 if number else 0) if parameter.required else (2 if number == 9 else number >= 7)
         for _ in range(times):
-            words += draw(_given(parameter))
+            words += draw(_draw_parameter(parameter))
     if draw(st.integers(0, 9)) == 0:
         words.insert(draw(st.integers(len(command), len(words))), draw(STRANGE_WORDS))
     return [*words, *LAST.get(command[0], [])]
 
 
 @st.composite
-def _given(draw: st.DrawFn, parameter: Any) -> list[str]:
+def _draw_parameter(draw: st.DrawFn, parameter: Any) -> list[str]:
     if getattr(parameter, "is_flag", False):
         return [draw(st.sampled_from([*parameter.opts, *parameter.secondary_opts]))]
     usual = GOOD.get(parameter.name.rstrip("_"), NUMBER)

@@ -1,4 +1,4 @@
-"""How many examples are tried: a few that are always the same, or as many as one asks for."""
+"""Run commands on generated examples: a few fixed ones by default, or the number in an environment variable."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from tfsm.errors import TfsmError
 EXAMPLES: Final = "TFSM_FUZZ_EXAMPLES"
 
 
-def fuzzed(few: int, share: float = 1.0) -> settings:
+def fuzz_settings(default_examples: int, share: float = 1.0) -> settings:
     """Return settings for a test.
 
     Args:
-        few: examples where nobody asks for more.
-        share: what the test takes of the examples that are asked for; below 1 where each takes seconds.
+        default_examples: the number of examples by default.
+        share: the fraction of the requested examples that this test runs; below 1 where each takes seconds.
     """
-    wanted = os.environ.get(EXAMPLES)
+    requested = os.environ.get(EXAMPLES)
     return settings(
-        max_examples=few if wanted is None else max(few, round(int(wanted) * share)),
-        derandomize=wanted is None,
-        # What is slow is told by `limits`, which knows that a first command imports TensorFlow.
+        max_examples=default_examples if requested is None else max(default_examples, round(int(requested) * share)),
+        derandomize=requested is None,
+        # `time_limit` detects slow examples; it allows for the import of TensorFlow by the first command.
         deadline=None,
         database=None,
-        # To make an example small takes hundreds of commands: worth it for somebody who hunts, not for every change.
-        phases=[Phase.generate] if wanted is None else [Phase.generate, Phase.shrink],
+        # Shrinking takes hundreds of commands, so it is only done when examples are requested.
+        phases=[Phase.generate] if requested is None else [Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
 
@@ -53,32 +53,31 @@ PATIENCE: Final = 30.0
 
 
 class HangError(BaseException):
-    """Something took too long; no `except Exception` takes it for its own."""
+    """Something took too long. It is not an `Exception`, so that no handler catches it by accident."""
 
 
 @contextmanager
-def within(seconds: float, *, interrupt_after: float | None = None) -> Iterator[None]:
-    """Fail what takes longer than that.
+def time_limit(seconds: float, *, interrupt_after: float | None = None) -> Iterator[None]:
+    """Fail if the body takes longer than this.
 
-    Python code is ended by an exception. Compiled code that never comes back takes the whole process with it, and says
-    where it was.
+    Python code is ended by an exception. If compiled code never returns, the process exits with a traceback.
 
     Args:
         seconds: the limit.
-        interrupt_after: press Ctrl-C after so many seconds, and again if that was not heard for `PATIENCE`.
+        interrupt_after: send SIGINT after this many seconds, and again whenever it had no effect for `PATIENCE`.
     """
     end = time.monotonic() + seconds
 
-    def ring(number: int, frame: FrameType | None) -> None:
+    def handle_alarm(number: int, frame: FrameType | None) -> None:
         left = end - time.monotonic()
         if interrupt_after is None or left < 0.01:
             raise HangError(f"still busy after {seconds:g} seconds")
         signal.setitimer(signal.ITIMER_REAL, min(PATIENCE, left))
         signal.raise_signal(signal.SIGINT)
 
-    before = {signal.SIGALRM: signal.signal(signal.SIGALRM, ring)}
+    before = {signal.SIGALRM: signal.signal(signal.SIGALRM, handle_alarm)}
     if interrupt_after is not None:
-        # A shell lets what it starts in the background ignore Ctrl-C.
+        # A shell makes background processes ignore SIGINT.
         before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, seconds if interrupt_after is None else interrupt_after)
     faulthandler.dump_traceback_later(2 * seconds, exit=True, file=sys.__stderr__)
@@ -95,8 +94,8 @@ CODES: Final = (0, 1, 2, 130)
 SECONDS: Final = 180.0
 
 
-class Done(NamedTuple):
-    """How a command ended, and what it said."""
+class CommandResult(NamedTuple):
+    """The exit code and the output of a command."""
 
     code: int
     stdout: str
@@ -105,7 +104,7 @@ class Done(NamedTuple):
 
 @contextmanager
 def empty_folder() -> Iterator[Path]:
-    """Work in a new directory, which goes with all that is in it."""
+    """Work in a new directory, which is deleted at the end."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory(prefix="tfsm-fuzz-") as name:
         os.chdir(name)
@@ -115,27 +114,27 @@ def empty_folder() -> Iterator[Path]:
             os.chdir(before)
 
 
-def command(*words: str, interrupt_after: float | None = None) -> Done:
-    """Run a command in the working directory, and check what holds for all of them.
+def run_command(*words: str, interrupt_after: float | None = None) -> CommandResult:
+    """Run a command in the working directory, and check what must hold for all commands.
 
-    Nothing but an exit code comes out; what fails says why, in words; no draft of a file is left.
+    No exception but an exit code escapes, a failure has a message, and no temporary file is left.
 
     Args:
         words: the command line, without `tfsm`.
-        interrupt_after: seconds after which Ctrl-C is pressed.
+        interrupt_after: seconds after which SIGINT is sent.
     """
     done = _run(words, interrupt_after)
     assert done.code in CODES, f"exit code {done.code!r}: {done.stderr}"
     assert "Traceback" not in done.stderr + done.stdout, done
     if done.code in (1, 2):
-        assert done.stderr.strip() or "failed" in done.stdout, f"exit code {done.code}, and not a word why"
-    drafts = [str(path) for path in Path().rglob("*.part*")]
-    assert not drafts, f"half-written files are left: {drafts}"
+        assert done.stderr.strip() or "failed" in done.stdout, f"exit code {done.code}, without a message"
+    temporary_files = [str(path) for path in Path().rglob("*.part*")]
+    assert not temporary_files, f"half-written files are left: {temporary_files}"
     return done
 
 
-def refusal(attempt: Callable[[], object], *, default: str) -> str:
-    """Return what a user would be told if an attempt is refused; anything else that goes wrong is raised."""
+def get_refusal(attempt: Callable[[], object], *, default: str) -> str:
+    """Return the message if an attempt is refused, and the default if it succeeds; other errors propagate."""
     try:
         attempt()
     except TfsmError as error:
@@ -143,47 +142,47 @@ def refusal(attempt: Callable[[], object], *, default: str) -> str:
     return default
 
 
-def _unraisable(lost: Any) -> None:
-    if lost.exc_type is not KeyboardInterrupt:
-        sys.__unraisablehook__(lost)
+def _ignore_interrupts(unraisable: Any) -> None:
+    if unraisable.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(unraisable)
 
 
-def _run(words: Sequence[str], interrupt_after: float | None) -> Done:
-    # As Python sets them up: what cannot be written in UTF-8 is an error on stdout, and escaped on stderr.
+def _run(words: Sequence[str], interrupt_after: float | None) -> CommandResult:
+    # As in Python: characters that UTF-8 cannot encode are an error on stdout, and escaped on stderr.
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
     with (
-        within(SECONDS, interrupt_after=interrupt_after),
+        time_limit(SECONDS, interrupt_after=interrupt_after),
         patch.object(sys, "stdin", io.StringIO()),
         patch.object(sys, "argv", ["tfsm", *words]),
-        # Ctrl-C within a destructor is lost, and Python prints a traceback of it: that is no doing of ours.
-        patch.object(sys, "unraisablehook", _unraisable),
+        # Python ignores SIGINT within a destructor and prints a traceback, which is not an error of tfsm.
+        patch.object(sys, "unraisablehook", _ignore_interrupts),
         redirect_stdout(out),
         redirect_stderr(err),
-        # As outside of pytest, where a warning is no error.
+        # As outside of pytest, where warnings are not errors.
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("default")
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
             main(list(words))
-        except SystemExit as ended:
-            code = ended.code
+        except SystemExit as error:
+            code = error.code
     out.flush()
     err.flush()
-    said = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
-    return Done(0 if code is None else int(code), *said)
+    output = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
+    return CommandResult(0 if code is None else int(code), *output)
 
 
-def small_model(file: Path) -> Path:
+def write_small_model(file: Path) -> Path:
     """Save a model of three inputs."""
     keras.Sequential([keras.Input((3,)), kl.Dense(4, "tanh", name="hidden"), kl.Dense(2, name="out")]).save(file)
     return file
 
 
-def furnish(folder: Path) -> Path:
-    """Put files of all kinds into the working directory, a run directory and a study among them."""
-    small_model(folder / "m.keras")
+def write_files(folder: Path) -> Path:
+    """Write files of all kinds to the working directory, including a run directory and a study."""
+    write_small_model(folder / "m.keras")
     inputs = np.random.default_rng(0).normal(size=(5, 3)).astype("f4")
     np.save(folder / "x.npy", inputs)
     np.savez(folder / "x.npz", arr_0=inputs)
@@ -196,7 +195,7 @@ def furnish(folder: Path) -> Path:
     (folder / "folder.png").mkdir()
     (folder / "loop").symlink_to("loop")
     (folder / "dangling").symlink_to("nowhere")
-    done = command(
+    done = run_command(
         *("compare", "simple-easy", "--mutation", "control", "--runs", "1", "--evaluations", "6", "--out", "study"),
         *("--set", "engine.compile=graph", "--set", "log_every=2"),
     )
@@ -205,6 +204,6 @@ def furnish(folder: Path) -> Path:
     return folder
 
 
-def copy_of(furnished: Path) -> None:
-    """Copy all of it into the working directory."""
-    shutil.copytree(furnished, Path(), symlinks=True, dirs_exist_ok=True)
+def copy_into_working_directory(folder_with_files: Path) -> None:
+    """Copy a folder to the working directory."""
+    shutil.copytree(folder_with_files, Path(), symlinks=True, dirs_exist_ok=True)

@@ -1,4 +1,4 @@
-"""Whatever a command line says: a result or a message, and never a traceback or a hang."""
+"""Every command line gives a result or a message, never a traceback or a hang."""
 
 from __future__ import annotations
 
@@ -11,67 +11,79 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fuzz.generators import COMMANDS, HUGE, command_lines
-from tests.fuzz.harness import HangError, command, copy_of, empty_folder, furnish, fuzzed, within
+from tests.fuzz.harness import (
+    HangError,
+    copy_into_working_directory,
+    empty_folder,
+    fuzz_settings,
+    run_command,
+    time_limit,
+    write_files,
+)
 
 ENDLESS = ("reproduce", "plugins check")
 SLOW = ("run", "compare", "sweep", "robustness", *ENDLESS)
 
 
 @pytest.fixture(scope="module")
-def furnished() -> Iterator[Path]:
+def folder_with_files() -> Iterator[Path]:
     with empty_folder() as folder:
-        yield furnish(folder)
+        yield write_files(folder)
 
 
-def tried(furnished: Path, words: list[str]) -> None:
+def try_command(folder_with_files: Path, words: list[str]) -> None:
     name = " ".join(words[:2]) if words[0] in ("plugins", "runs", "config") else words[0]
-    patient = name not in ENDLESS and not any(number in word for word in words for number in HUGE)
+    has_limit = name not in ENDLESS and not any(number in word for word in words for number in HUGE)
     with empty_folder():
-        copy_of(furnished)
-        kept = {path: path.read_bytes() for path in Path().glob("folder/*")}
-        command(*words, interrupt_after=None if patient else 3.0)
-        assert all(path.read_bytes() == content for path, content in kept.items()), "a user's file was changed"
+        copy_into_working_directory(folder_with_files)
+        user_files = {path: path.read_bytes() for path in Path().glob("folder/*")}
+        run_command(*words, interrupt_after=None if has_limit else 3.0)
+        assert all(path.read_bytes() == content for path, content in user_files.items()), "a user's file was changed"
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if " ".join(name) not in SLOW], ids=" ".join)
-@fuzzed(3)
+@fuzz_settings(3)
 @given(data=st.data())
-def test_quick_commands(furnished: Path, name: tuple[str, ...], data: st.DataObject) -> None:
-    tried(furnished, data.draw(command_lines(name)))
+def test_quick_commands_give_a_result_or_a_message(
+    folder_with_files: Path, name: tuple[str, ...], data: st.DataObject
+) -> None:
+    try_command(folder_with_files, data.draw(command_lines(name)))
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if " ".join(name) in SLOW], ids=" ".join)
-@fuzzed(2, share=0.2)
+@fuzz_settings(2, share=0.2)
 @given(data=st.data())
-def test_commands_that_evolve(furnished: Path, name: tuple[str, ...], data: st.DataObject) -> None:
-    tried(furnished, data.draw(command_lines(name)))
+def test_evolving_commands_give_a_result_or_a_message(
+    folder_with_files: Path, name: tuple[str, ...], data: st.DataObject
+) -> None:
+    try_command(folder_with_files, data.draw(command_lines(name)))
 
 
-def busy(seconds: float) -> None:
+def keep_busy(seconds: float) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pass
 
 
-def stubborn(caught: type[BaseException]) -> None:
-    """Go on whatever is raised."""
+def ignore_exceptions(caught: type[BaseException]) -> None:
+    """Keep busy forever, ignoring an exception."""
     while True:
         try:
-            busy(5.0)
+            keep_busy(5.0)
         except caught:
             continue
 
 
-def test_what_takes_too_long_fails() -> None:
-    with pytest.raises(HangError, match="still busy after"), within(0.1):
-        stubborn(Exception)
+def test_the_time_limit_raises() -> None:
+    with pytest.raises(HangError, match="still busy after"), time_limit(0.1):
+        ignore_exceptions(Exception)
 
 
-def test_ctrl_c_is_pressed_first() -> None:
-    with pytest.raises(KeyboardInterrupt), within(5.0, interrupt_after=0.1):
-        busy(5.0)
+def test_an_interrupt_is_sent_first() -> None:
+    with pytest.raises(KeyboardInterrupt), time_limit(5.0, interrupt_after=0.1):
+        keep_busy(5.0)
 
 
-def test_ctrl_c_that_is_not_heard_is_a_hang() -> None:
-    with pytest.raises(HangError), within(0.35, interrupt_after=0.1):
-        stubborn(KeyboardInterrupt)
+def test_an_ignored_interrupt_is_a_hang() -> None:
+    with pytest.raises(HangError), time_limit(0.35, interrupt_after=0.1):
+        ignore_exceptions(KeyboardInterrupt)

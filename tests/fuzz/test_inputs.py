@@ -1,4 +1,4 @@
-"""Whatever a file of experience holds: a child, or a message; never code that is run, nor all memory."""
+"""Every input file is read or refused with a message; it never executes code or exhausts memory."""
 
 from __future__ import annotations
 
@@ -27,16 +27,24 @@ from tests.fuzz.generators import (
     MUTATIONS,
     SELECTIONS,
     VALUES,
-    Marks,
-    archived,
-    changed,
-    damaged,
-    damaged_models,
-    members,
-    saved,
+    LeaveMark,
+    change_value,
+    damage,
+    damage_model,
+    make_archive,
+    read_members,
+    save_array,
     to_toml,
 )
-from tests.fuzz.harness import SECONDS, command, empty_folder, fuzzed, refusal, small_model, within
+from tests.fuzz.harness import (
+    SECONDS,
+    empty_folder,
+    fuzz_settings,
+    get_refusal,
+    run_command,
+    time_limit,
+    write_small_model,
+)
 from tfsm.models.inputs import read_experience
 from tfsm.models.loading import load_model
 from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS
@@ -52,92 +60,97 @@ MOST = 2**18
 @pytest.fixture(scope="module")
 def model() -> Iterator[Path]:
     with empty_folder() as folder:
-        yield small_model(folder / "m.keras")
+        yield write_small_model(folder / "m.keras")
 
 
-def peak() -> int:
+def read_peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-@fuzzed(60)
+@fuzz_settings(60)
 @given(file=FILES)
 def test_experience_is_read_or_refused(file: tuple[str, bytes]) -> None:
     name, content = file
-    with empty_folder(), within(SECONDS):
+    with empty_folder(), time_limit(SECONDS):
         Path(name).write_bytes(content)
-        before = peak()
-        assert refusal(lambda: read_experience(name), default=f"{name}: ").startswith(f"{name}: ")
-        assert peak() - before < MOST
+        before = read_peak_memory()
+        assert get_refusal(lambda: read_experience(name), default=f"{name}: ").startswith(f"{name}: ")
+        assert read_peak_memory() - before < MOST
         assert not Path("executed").exists(), "a pickle was executed"
 
 
-@pytest.mark.parametrize("words", [("mutate", "--out", "child.keras"), ("sensitivity",)], ids=lambda words: words[0])
-@fuzzed(6, share=0.3)
+@pytest.mark.parametrize(
+    "arguments", [("mutate", "--out", "child.keras"), ("sensitivity",)], ids=lambda arguments: arguments[0]
+)
+@fuzz_settings(6, share=0.3)
 @given(file=FILES)
-def test_commands_take_it_or_refuse_it(model: Path, words: tuple[str, ...], file: tuple[str, bytes]) -> None:
+def test_commands_accept_or_refuse_experience(model: Path, arguments: tuple[str, ...], file: tuple[str, bytes]) -> None:
     name, content = file
     with empty_folder():
         Path(name).write_bytes(content)
-        done = command(words[0], str(model), "--experience", name, *words[1:])
+        done = run_command(arguments[0], str(model), "--experience", name, *arguments[1:])
         assert done.code == 0 or done.stderr.startswith("error: "), done.stderr
-        assert Path("child.keras").exists() == (words[0] == "mutate" and done.code == 0)
+        assert Path("child.keras").exists() == (arguments[0] == "mutate" and done.code == 0)
         assert not Path("executed").exists(), "a pickle was executed"
 
 
-def test_a_pickle_would_be_noticed() -> None:
+def test_an_executed_pickle_is_detected() -> None:
     objects = np.empty(1, object)
-    objects[0] = Marks()
+    objects[0] = LeaveMark()
     with empty_folder():
-        Path("x.npy").write_bytes(saved(objects))
+        Path("x.npy").write_bytes(save_array(objects))
         np.load("x.npy", allow_pickle=True)
         assert Path("executed").exists()
 
 
-def recurrent_model(file: Path) -> Path:
+def write_recurrent_model(file: Path) -> Path:
     keras.Sequential([keras.Input((4, 3)), kl.LSTM(3), kl.LayerNormalization(), kl.Dense(2)]).save(file)
     return file
 
 
-def branched_model(file: Path) -> Path:
+def write_branched_model(file: Path) -> Path:
     first, second = keras.Input((2,), name="a"), keras.Input((2,), name="b")
     keras.Model([first, second], kl.Add()([kl.Dense(2)(first), kl.Dense(2)(second)])).save(file)
     return file
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes]]:
+def intact(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, bytes]]:
     file = tmp_path_factory.mktemp("models") / "model.keras"
-    return {make.__name__: members(make(file)) for make in (small_model, recurrent_model, branched_model)}
+    return {
+        make.__name__: read_members(make(file))
+        for make in (write_small_model, write_recurrent_model, write_branched_model)
+    }
 
 
-def unharmed() -> bool:
+def is_unharmed() -> bool:
     return not any(Path(place).exists() for place in ("executed", "../executed"))
 
 
-@pytest.mark.parametrize("make", ["small_model", "recurrent_model", "branched_model"])
-@fuzzed(15)
+@pytest.mark.parametrize("make", ["write_small_model", "write_recurrent_model", "write_branched_model"])
+@fuzz_settings(15)
 @given(data=st.data())
-def test_models_are_loaded_or_refused(whole: dict[str, dict[str, bytes]], make: str, data: st.DataObject) -> None:
-    content = data.draw(damaged_models(whole[make]))
-    with empty_folder(), within(SECONDS):
+def test_models_are_loaded_or_refused(intact: dict[str, dict[str, bytes]], make: str, data: st.DataObject) -> None:
+    content = data.draw(damage_model(intact[make]))
+    with empty_folder(), time_limit(SECONDS):
         Path("deep").mkdir()
         file = Path("deep/m.keras")
         file.write_bytes(content)
-        said = refusal(lambda: load_model(file), default=str(file))
-        assert said.startswith(str(file))
-        assert said.isprintable(), "what a file holds cannot command a terminal"
-        assert unharmed()
+        message = get_refusal(lambda: load_model(file), default=str(file))
+        assert message.startswith(str(file))
+        assert message.isprintable(), "a file cannot send control sequences to the terminal"
+        assert is_unharmed()
 
 
-@fuzzed(5, share=0.2)
+@fuzz_settings(5, share=0.2)
 @given(data=st.data())
-def test_a_doctor_looks_at_them_or_refuses(whole: dict[str, dict[str, bytes]], data: st.DataObject) -> None:
-    content = data.draw(damaged_models(whole["small_model"]))
+def test_doctor_reports_or_refuses_models(intact: dict[str, dict[str, bytes]], data: st.DataObject) -> None:
+    content = data.draw(damage_model(intact["write_small_model"]))
     with empty_folder():
         Path("m.keras").write_bytes(content)
-        done = command("doctor", "--model", "m.keras")
+        done = run_command("doctor", "--model", "m.keras")
         assert done.code == 0 or done.stderr.startswith("error: "), done.stderr
-        assert unharmed()
+        assert is_unharmed()
 
 
 NUMBERS: Final = st.sampled_from([0, 1, -1, 8, 50, 100, 1e-3, 1e-300, 999_999, 1e6, 1e300, float("nan")]) | st.floats()
@@ -145,13 +158,13 @@ WALL: Final = st.lists(NUMBERS, min_size=4, max_size=4)
 POINT: Final = st.lists(NUMBERS, min_size=2, max_size=2)
 OTHERS: Final = st.one_of(VALUES, NUMBERS, ENDLESS, POINT, WALL, st.lists(WALL, max_size=4))
 MAZES: Final = st.one_of(
-    damaged(ROOM_FILE.encode()),
-    damaged(PAPER.read_bytes()),
-    changed(tomllib.loads(ROOM_FILE), OTHERS).map(lambda table: to_toml(_table(table)).encode()),
+    damage(ROOM_FILE.encode()),
+    damage(PAPER.read_bytes()),
+    change_value(tomllib.loads(ROOM_FILE), OTHERS).map(lambda table: to_toml(_table(table)).encode()),
 )
 DRAWING: Final = SHIPPED["short"].read_text()
 LAYOUTS: Final = st.one_of(
-    damaged(DRAWING.encode()),
+    damage(DRAWING.encode()),
     st.lists(st.sampled_from([*DRAWING.splitlines(), "#" * 11, "#.........#", "#+SE+++++.#"]), max_size=12).map(
         lambda rows: "\n".join(rows).encode()
     ),
@@ -163,31 +176,31 @@ def _table(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"walls": value}
 
 
-@fuzzed(40)
+@fuzz_settings(40)
 @given(content=MAZES)
-def test_mazes_for_robots(content: bytes) -> None:
-    with empty_folder(), within(SECONDS):
+def test_hard_mazes_are_read_or_refused(content: bytes) -> None:
+    with empty_folder(), time_limit(SECONDS):
         Path("my.toml").write_bytes(content)
-        assert "my.toml" in refusal(lambda: HardMaze(maze="my.toml"), default="my.toml")
+        assert "my.toml" in get_refusal(lambda: HardMaze(maze="my.toml"), default="my.toml")
 
 
-@fuzzed(60)
+@fuzz_settings(60)
 @given(content=LAYOUTS)
-def test_mazes_of_squares(content: bytes) -> None:
-    with empty_folder(), within(SECONDS):
+def test_pixel_mazes_are_read_or_refused(content: bytes) -> None:
+    with empty_folder(), time_limit(SECONDS):
         Path("my.txt").write_bytes(content)
-        assert "my.txt" in refusal(lambda: read_layout("my.txt", 40), default="my.txt")
+        assert "my.txt" in get_refusal(lambda: read_layout("my.txt", 40), default="my.txt")
 
 
 @pytest.mark.parametrize(
     ("domain", "mazes"), [("hard-maze", MAZES), ("topdown-maze", LAYOUTS)], ids=["hard", "topdown"]
 )
-@fuzzed(3, share=0.1)
+@fuzz_settings(3, share=0.1)
 @given(data=st.data())
-def test_a_run_looks_at_its_maze_first(domain: str, mazes: st.SearchStrategy[bytes], data: st.DataObject) -> None:
+def test_doctor_reports_or_refuses_mazes(domain: str, mazes: st.SearchStrategy[bytes], data: st.DataObject) -> None:
     with empty_folder():
         Path("maze").write_bytes(data.draw(mazes))
-        done = command("doctor", domain, "--mutation", "control", "--set", "maze=maze")
+        done = run_command("doctor", domain, "--mutation", "control", "--set", "maze=maze")
         assert done.code == 0 or done.stderr.startswith("error: "), done.stderr
 
 
@@ -215,9 +228,9 @@ TABLES: Final = st.fixed_dictionaries(
     },
 )
 FILES_TOML_FILES: Final = st.one_of(
-    damaged(SHIPPED_TOML_FILES),
+    damage(SHIPPED_TOML_FILES),
     TABLES.map(lambda tables: to_toml(tables).encode()),
-    changed(tomllib.loads(SHIPPED_TOML_FILES.decode()), OTHERS_TOML_FILES).map(
+    change_value(tomllib.loads(SHIPPED_TOML_FILES.decode()), OTHERS_TOML_FILES).map(
         lambda tables: to_toml(_table_toml_files(tables)).encode()
     ),
     st.lists(st.sampled_from(SHIPPED_TOML_FILES.splitlines(keepends=True)), max_size=30).map(b"".join),
@@ -228,26 +241,28 @@ def _table_toml_files(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"run": value}
 
 
-def tried(content: bytes, nearest: bool, *words: str) -> None:
+def try_settings(content: bytes, nearest: bool, *arguments: str) -> None:
     with empty_folder():
         file = Path("tfsm.toml" if nearest else "other.toml")
         file.write_bytes(content)
-        done = command(*words, *([] if nearest else ["--config", str(file)]), interrupt_after=5.0)
+        done = run_command(*arguments, *([] if nearest else ["--config", str(file)]), interrupt_after=5.0)
         if done.code:
             assert done.stderr.startswith(("error: ", "warning: ")) or done.code == 130, done.stderr
 
 
-@pytest.mark.parametrize("words", [("config", "show"), ("config", "show", "simple-easy")], ids=" ".join)
-@fuzzed(10)
+@pytest.mark.parametrize("arguments", [("config", "show"), ("config", "show", "simple-easy")], ids=" ".join)
+@fuzz_settings(10)
 @given(content=FILES_TOML_FILES, nearest=st.booleans())
-def test_settings_are_shown_or_refused(words: tuple[str, ...], content: bytes, nearest: bool) -> None:
-    tried(content, nearest, *words)
+def test_settings_are_shown_or_refused(arguments: tuple[str, ...], content: bytes, nearest: bool) -> None:
+    try_settings(content, nearest, *arguments)
 
 
-@fuzzed(3, share=0.2)
+@fuzz_settings(3, share=0.2)
 @given(content=FILES_TOML_FILES, nearest=st.booleans())
-def test_a_run_takes_place_or_is_refused(content: bytes, nearest: bool) -> None:
-    tried(content, nearest, "run", "simple-easy", "--mutation", "control", "--evaluations", "4", "--population", "1")
+def test_a_run_succeeds_or_is_refused(content: bytes, nearest: bool) -> None:
+    try_settings(
+        content, nearest, "run", "simple-easy", "--mutation", "control", "--evaluations", "4", "--population", "1"
+    )
 
 
 QUICK: Final = {
@@ -274,49 +289,49 @@ SLOW: Final = {
 def study() -> Iterator[Path]:
     with empty_folder() as folder:
         Path("room.toml").write_text(ROOM_FILE)
-        done = command(*SLOW["again"])
+        done = run_command(*SLOW["again"])
         assert done.code == 0, done.stderr
         yield folder / "study"
 
 
 @st.composite
-def damages(draw: st.DrawFn, study: Path) -> tuple[Path, bytes]:
-    """Draw a file of a study, and what it holds instead."""
+def damage_study(draw: st.DrawFn, study: Path) -> tuple[Path, bytes]:
+    """Draw a file of a study, and its damaged content."""
     files = sorted(path.relative_to(study) for path in study.rglob("*") if path.is_file())
-    # Numbers are many and of one kind: damaged more rarely than the records.
+    # Prefer the records: most of the other files hold only numbers.
     chosen = draw(st.sampled_from([file for file in files if file.suffix.startswith(".json")]) | st.sampled_from(files))
     content = (study / chosen).read_bytes()
     if chosen.suffix == ".npz" and draw(st.booleans()):
-        tables = members(study / chosen)
-        return chosen, archived(tables | {draw(st.sampled_from(sorted(tables))): draw(ARRAYS)})
+        tables = read_members(study / chosen)
+        return chosen, make_archive(tables | {draw(st.sampled_from(sorted(tables))): draw(ARRAYS)})
     if chosen.suffix not in (".json", ".jsonl") or draw(st.booleans()):
-        return chosen, draw(damaged(content))
+        return chosen, draw(damage(content))
     if chosen.suffix == ".json":
-        return chosen, json.dumps(draw(changed(json.loads(content)))).encode()
+        return chosen, json.dumps(draw(change_value(json.loads(content)))).encode()
     lines: list[Any] = [json.loads(line) for line in content.splitlines()]
-    found = draw(changed(lines))
+    found = draw(change_value(lines))
     return chosen, "".join(f"{json.dumps(line)}\n" for line in (found if isinstance(found, list) else [found])).encode()
 
 
-def tried_run_directories(study: Path, words: tuple[str, ...], data: st.DataObject) -> None:
-    file, content = data.draw(damages(study))
-    whole = data.draw(st.sampled_from(["study", "study/control"]))
+def try_run_directory(study: Path, arguments: tuple[str, ...], data: st.DataObject) -> None:
+    file, content = data.draw(damage_study(study))
+    intact = data.draw(st.sampled_from(["study", "study/control"]))
     with empty_folder():
         shutil.copytree(study, "study")
         Path("room.toml").write_text(ROOM_FILE)
         Path("study", file).write_bytes(content)
-        command(*(word.format(whole) for word in words))
+        run_command(*(word.format(intact) for word in arguments))
 
 
 @pytest.mark.parametrize("name", QUICK)
-@fuzzed(5)
+@fuzz_settings(5)
 @given(data=st.data())
-def test_records_are_told_of_or_refused(study: Path, name: str, data: st.DataObject) -> None:
-    tried_run_directories(study, QUICK[name], data)
+def test_run_directories_are_shown_or_refused(study: Path, name: str, data: st.DataObject) -> None:
+    try_run_directory(study, QUICK[name], data)
 
 
 @pytest.mark.parametrize("name", SLOW)
-@fuzzed(1, share=0.2)
+@fuzz_settings(1, share=0.2)
 @given(data=st.data())
-def test_champions_and_figures_too(study: Path, name: str, data: st.DataObject) -> None:
-    tried_run_directories(study, SLOW[name], data)
+def test_run_directories_are_rendered_or_refused(study: Path, name: str, data: st.DataObject) -> None:
+    try_run_directory(study, SLOW[name], data)

@@ -110,7 +110,7 @@ save([dense(5, activation="tanh", name="hidden"), dense(2, name="head")], (4,), 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One experiment: commands that are run one after another in a directory of their own.
+    """One experiment: commands that are run one after another in a new directory.
 
     Attributes:
         name: unique; `--only` is matched against it.
@@ -168,7 +168,7 @@ def _cases() -> Iterator[Case]:
     yield case("domain/topdown-maze/convlstm", _run("topdown-maze", "control", sets=sets, **few))
     sets = f"{pixels} frames=8 dual_bias=yes experiences=3"
     yield case("domain/first-person-maze", _run("first-person-maze", "sm-r", sets=sets, **few, runs=1))
-    # Not compiled by XLA, which would take a minute for so many layers.
+    # Not compiled by XLA, which would take a minute for this many layers.
     sets = "log_every=4 size=2 experiences=5 remembered=5 compile=graph"
     yield case("domain/hard-maze-32", _run("hard-maze-32", "sm-g-sum", sets=sets, **few, runs=1))
     yield case("place/grain-runs-two-workers", _parity("sm-g-so", "--backend", "processes", "--workers", "2", runs=3))
@@ -241,7 +241,7 @@ def _mutate(mutation: str, model: str, experience: str) -> tuple[str, ...]:
 
 
 def digests_of(directory: Path) -> Digests:
-    """Return the digests of all artefacts below a directory, each by a name that says what it is of."""
+    """Return the digests of all artefacts below a directory, by descriptive names."""
     found: Digests = {}
     for file in sorted(path for path in directory.rglob("*") if path.is_file()):
         if file.name in INPUTS or file.name == ".lock":
@@ -306,7 +306,7 @@ def _of_checkpoint(file: Path) -> Iterator[tuple[str, str]]:
     about = header.pop("about")
     yield ": format", _of_json(version)
     yield ": header", _of_json(_stable(header))
-    # Tells whether a checkpoint belongs to an experiment: a different one could not be resumed.
+    # Identifies the experiment of a checkpoint: with a different one it could not be resumed.
     yield ": experiment", _of_json(about["experiment"])
     for table in text["tables"]:
         size = int(np.prod(table["shape"], dtype=object)) * np.dtype(table["dtype"]).itemsize
@@ -396,24 +396,26 @@ def _checked(command: Sequence[str], cwd: Path) -> str:
     return done.stdout
 
 
-def _run_all(cases: Mapping[str, Callable[[], Any]], jobs: int, tell: Callable[[str, Any], str]) -> dict[str, Any]:
-    """Call every case, a few at a time, and print a line for each as it ends; an exception is its result."""
+def _run_all(cases: Mapping[str, Callable[[], Any]], jobs: int, describe: Callable[[str, Any], str]) -> dict[str, Any]:
+    """Call every case, a few at a time, and print a line for each when it ends; an exception is its result."""
     results: dict[str, Any] = {}
 
     def timed(call: Callable[[], Any]) -> tuple[Any, float]:
-        begun = time.monotonic()
+        start = time.monotonic()
         try:
             result = call()
         except Exception as error:  # One case that fails must not hide the others.
             result = error
-        return result, time.monotonic() - begun
+        return result, time.monotonic() - start
 
     with ThreadPoolExecutor(jobs) as pool:
-        waiting = {pool.submit(timed, call): name for name, call in cases.items()}
-        for future in as_completed(waiting):
-            name = waiting[future]
+        futures = {pool.submit(timed, call): name for name, call in cases.items()}
+        for future in as_completed(futures):
+            name = futures[future]
             results[name], seconds = future.result()
-            print(f"[{len(results)}/{len(cases)}] {name} ({seconds:.0f} s): {tell(name, results[name])}", flush=True)
+            print(
+                f"[{len(results)}/{len(cases)}] {name} ({seconds:.0f} s): {describe(name, results[name])}", flush=True
+            )
     return results
 
 
@@ -459,7 +461,7 @@ def _differences(expected: Any, found: Any, where: str = "") -> Iterator[str]:
         yield where
 
 
-def _told(differences: Sequence[str], most: int = 6) -> str:
+def _format_differences(differences: Sequence[str], most: int = 6) -> str:
     shown = ", ".join(differences[:most]) + (f" and {len(differences) - most} more" if len(differences) > most else "")
     if not differences or differences[0].startswith("failed: "):
         return shown or "ok"
@@ -502,12 +504,12 @@ def main() -> int:
         if not stored:
             (runner.inputs / "maze.txt").write_text(MAZE)
             _checked([sys.executable, "-c", BUILD_MODELS], runner.inputs)
-        begun = time.monotonic()
+        start = time.monotonic()
         if given.action.startswith("record"):
             wrong = _record(given.file, chosen, given.jobs)
         else:
             wrong = _check(given.file, chosen, given.jobs, given.only)
-    print(f"{len(chosen)} cases in {time.monotonic() - begun:.0f} s, {wrong} of them not ok")
+    print(f"{len(chosen)} cases in {time.monotonic() - start:.0f} s, {wrong} of them not ok")
     return 1 if wrong else 0
 
 
@@ -515,15 +517,15 @@ def _record(file: Path, cases: Mapping[str, Callable[[], Any]], jobs: int) -> in
     """Write the digests of cases, and keep those of others that the file has already; return how many failed."""
     kept = json.loads(file.read_text()) if file.exists() else {}
 
-    def tell(name: str, result: Any) -> str:
+    def describe(name: str, result: Any) -> str:
         if isinstance(result, Exception):
-            return _told(list(_differences(None, result)))
+            return _format_differences(list(_differences(None, result)))
         kept[name] = result
-        # After each case, so that nothing is lost if this is interrupted; `--missing` goes on from there.
+        # After each case, so that nothing is lost if this is interrupted; `--missing` resumes from there.
         file.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
         return f"{len(result)} artefacts"
 
-    results = _run_all(cases, jobs, tell)
+    results = _run_all(cases, jobs, describe)
     return sum(isinstance(result, Exception) for result in results.values())
 
 
@@ -534,7 +536,7 @@ def _check(file: Path, cases: Mapping[str, Callable[[], Any]], jobs: int, only: 
     def differences(name: str, result: Any) -> list[str]:
         return list(_differences(recorded.get(name, {}), result))
 
-    results = _run_all(cases, jobs, lambda name, result: _told(differences(name, result)))
+    results = _run_all(cases, jobs, lambda name, result: _format_differences(differences(name, result)))
     wrong = sum(bool(differences(name, result)) for name, result in results.items())
     gone = sorted(name for name in recorded.keys() - cases.keys() if _chosen(name, only))
     for name in gone:

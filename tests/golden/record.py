@@ -1,4 +1,4 @@
-"""Record golden runs: `python -m tests.golden.record > tests/golden/runs.json`, where they are meant to change."""
+"""Record golden runs: `python -m tests.golden.record > tests/golden/runs.json`, when results are meant to change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Listener:
         self.metrics: list[dict[str, Any]] = []
 
     def on_interval(self, interval: Any) -> None:
-        """Keep them."""
+        """Keep the metrics of an interval."""
         self.metrics.append(interval.metrics)
 
 

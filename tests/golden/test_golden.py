@@ -1,4 +1,4 @@
-"""Runs recorded before the engine was made fast: an optimisation changes rounding at most."""
+"""Runs agree with metrics recorded by the first, slow engine; optimizations may only change rounding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GOLDEN = json.loads((Path(__file__).parent / "runs.json").read_text())
 
 
 @pytest.mark.parametrize("mutation", OPERATORS)
-def test_a_golden_run_goes_as_it_always_went(mutation: str) -> None:
+def test_a_golden_run_gives_the_recorded_metrics(mutation: str) -> None:
     found = golden_run(mutation)
     assert [(m["run"], m["evaluations"]) for m in found] == [(m["run"], m["evaluations"]) for m in GOLDEN[mutation]]
     for new, old in zip(found, GOLDEN[mutation], strict=True):

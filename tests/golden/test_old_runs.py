@@ -16,12 +16,12 @@ from tests.cli.test_model import run
 
 FOLDER = Path(__file__).parent / "runs-0.1"
 EXPECTED = json.loads((FOLDER.parent / "runs-0.1.json").read_text())
-"""What version 0.1 itself reported, and digests of what it wrote when it resumed the same directories."""
+"""Reports of version 0.1, and digests of its output when it resumed the same directories."""
 
 
 @pytest.fixture
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the stored directories."""
+    """Return a working directory with a copy of the stored directories."""
     shutil.copytree(FOLDER, tmp_path / "stored")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "stored"
@@ -48,7 +48,7 @@ def _assert_close(value: Any, expected: Any, where: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_a_report_has_the_numbers_it_had(stored: Path, name: str) -> None:
+def test_a_report_has_the_recorded_numbers(stored: Path, name: str) -> None:
     done = run("report", stored / name, "--json")
     assert done.code == 0, done.stderr
     [study] = json.loads(done.stdout)["studies"]

@@ -32,9 +32,9 @@ def make_worker(engine: Engine) -> ChildWorker:
     )
 
 
-def sent(thing: Any) -> Any:
+def pickle_round_trip(value: Any) -> Any:
     """Return a copy as another process would receive it."""
-    return pickle.loads(pickle.dumps(thing))
+    return pickle.loads(pickle.dumps(value))
 
 
 def drive(
@@ -42,7 +42,7 @@ def drive(
     make: Callable[[ChildRequest], ChildResult],
     *,
     at_once: int = 1,
-    pick: Callable[[int], int] = lambda there: 0,
+    pick: Callable[[int], int] = lambda count: 0,
     runs: int = 2,
     evaluations: int = 60,
     log_every: int = 20,
@@ -57,8 +57,8 @@ def drive(
     in_flight: list[ChildRequest] = []
     while not loop.ended:
         in_flight += loop.ask(at_once - len(in_flight))
-        if not in_flight:  # a replay may end by telling results that it held
+        if not in_flight:  # a replay may end with results that it held back
             assert loop.ended
             break
-        loop.tell(sent(make(sent(in_flight.pop(pick(len(in_flight)))))))
+        loop.tell(pickle_round_trip(make(pickle_round_trip(in_flight.pop(pick(len(in_flight)))))))
     return loop, recorder, events

@@ -1,4 +1,4 @@
-"""The command line within the test process, and in a process of its own."""
+"""Run the command line in the test process or in a subprocess."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unittest import mock
 from tfsm.cli.main import main
 
 
-class Done(NamedTuple):
+class CommandResult(NamedTuple):
     """The exit code and the output of a command."""
 
     returncode: int
@@ -24,8 +24,8 @@ class Done(NamedTuple):
     stderr: str
 
 
-def tfsm(*arguments: str, cwd: Path, environ: Mapping[str, str] | None = None) -> Done:
-    """Run a command within this process: importing TensorFlow takes seconds of processor time."""
+def tfsm(*arguments: str, cwd: Path, environ: Mapping[str, str] | None = None) -> CommandResult:
+    """Run a command in this process, because importing TensorFlow in a new one takes seconds."""
     out, err = io.StringIO(), io.StringIO()
     code: object = None
     with (
@@ -38,11 +38,11 @@ def tfsm(*arguments: str, cwd: Path, environ: Mapping[str, str] | None = None) -
             main(list(arguments))
         except SystemExit as exit_:
             code = exit_.code
-    return Done(int(code) if isinstance(code, int) else int(code is not None), out.getvalue(), err.getvalue())
+    return CommandResult(int(code) if isinstance(code, int) else int(code is not None), out.getvalue(), err.getvalue())
 
 
 def tfsm_process(*arguments: str, cwd: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own."""
+    """Run a command in a subprocess."""
     return subprocess.run(
         [sys.executable, "-m", "tfsm", *arguments],
         cwd=cwd,
@@ -56,7 +56,7 @@ def tfsm_process(*arguments: str, cwd: Path, **environ: str) -> subprocess.Compl
 
 @contextlib.contextmanager
 def importable(folder: Path) -> Iterator[None]:
-    """Put a folder on the import path, and forget its modules at the end."""
+    """Put a folder on the import path, and remove its modules from `sys.modules` at the end."""
     importlib.invalidate_caches()
     before = dict(sys.modules)
     with mock.patch.object(sys, "path", [str(folder), *sys.path]), mock.patch.object(sys, "dont_write_bytecode", True):

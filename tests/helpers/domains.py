@@ -16,12 +16,12 @@ from tfsm.models.network import Network
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Bring the weights of one linear unit close to (1, 2, 3); what an individual saw is its own answer."""
+    """Bring the weights of one linear unit close to (1, 2, 3); the experience of an individual is its own answer."""
 
     compiled: ClassVar[bool] = True
     near: float = 0.05
     broken_below: float | None = None
-    """Weights whose first one is below this make the outputs NaN."""
+    """The fitness is NaN where the first weight is below this."""
 
     def network(self) -> keras.Model:
         return keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, use_bias=False, name="linear")])
@@ -33,14 +33,14 @@ class Target:
         return Evaluation(-error, error < self.near, genomes, {"answer": genomes})
 
     def observe(self, experience: Nest) -> Nest:
-        # Two inputs for each individual, made of what it saw.
+        # Two inputs for each individual, made of its experience.
         answer = experience["answer"]
         return tf.stack([answer, tf.ones_like(answer)], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostTarget(Target):
-    """The same in plain Python."""
+    """The same domain in plain Python."""
 
     compiled: ClassVar[bool] = False
 

@@ -1,4 +1,4 @@
-"""Engines and loops in one call, for tests."""
+"""Build engines and run loops in one call, for tests."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def evolve(
     seed: int = 0,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[list[RunResult], Recorder]:
-    """Run a loop to its end and return the results by run, and what an observer heard."""
+    """Run a loop to its end, and return the results by run and a recorder of all events."""
     recorder = Recorder()
     loop = LockstepLoop(
         engine, seed=seed, runs=runs, evaluations=evaluations, log_every=log_every, observers=[recorder], stop=stop

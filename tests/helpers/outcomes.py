@@ -10,10 +10,12 @@ from typing import Any
 from tfsm.analysis.results import Method, RunOutcome
 
 
-def method(name: str, solved: Sequence[int], unsolved: int = 0, *, budget: int = 100, fitness: float = 0.0) -> Method:
-    """Return a method with runs solved after so many evaluations, and some that were not."""
-    ended = [(True, evaluations) for evaluations in solved] + [(False, budget)] * unsolved
-    outcomes = tuple(RunOutcome(run, *how, fitness) for run, how in enumerate(ended))
+def make_method(
+    name: str, solved: Sequence[int], unsolved: int = 0, *, budget: int = 100, fitness: float = 0.0
+) -> Method:
+    """Return a method with runs that were solved after the given evaluations, and some unsolved runs."""
+    ends = [(True, evaluations) for evaluations in solved] + [(False, budget)] * unsolved
+    outcomes = tuple(RunOutcome(run, *end, fitness) for run, end in enumerate(ends))
     return Method(name, outcomes, budget, settings={"domain": "made-up", "mutation": name, "intensity": 0.1})
 
 

@@ -1,4 +1,4 @@
-"""A pool whose workers are this process: nothing is started, and what goes wrong is up to the test."""
+"""A pool whose workers run in this process: no process is started, and the test controls what fails."""
 
 from __future__ import annotations
 
@@ -12,47 +12,49 @@ from tfsm.parallel.worker import Task, WorkerContext, run_task
 
 
 @dataclass
-class PoolHere:
-    """Does what it is given when somebody waits for it.
+class InProcessPool:
+    """Runs its tasks when `wait` is called.
 
     Args:
-        size: how many workers.
-        absent: those that never begin.
+        size: the number of workers.
+        absent: the workers that never start.
     """
 
     size: int
     absent: Collection[int] = ()
-    given: dict[int, Task] = field(default_factory=dict)
+    tasks: dict[int, Task] = field(default_factory=dict)
     killed: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._desks = [WorkerContext() for _ in range(self.size)]
+        self._contexts = [WorkerContext() for _ in range(self.size)]
 
     def is_ready(self, worker: int) -> bool:
         return worker not in self.absent
 
     def submit(self, worker: int, task: Task) -> None:
-        assert worker not in self.given
-        self.given[worker] = task
+        assert worker not in self.tasks
+        self.tasks[worker] = task
 
     def wait(self, timeout: float | None = None) -> list[Message]:
-        some = [worker for worker in self.given if worker not in self.absent]
+        ready = [worker for worker in self.tasks if worker not in self.absent]
         found = [
-            Message(worker, *told) for worker in some for told in run_task(self.given.pop(worker), self._desks[worker])
+            Message(worker, *event)
+            for worker in ready
+            for event in run_task(self.tasks.pop(worker), self._contexts[worker])
         ]
-        assert found or timeout is None or not self.given, "it would wait for ever"
+        assert found or timeout is None or not self.tasks, "it would wait forever"
         return found
 
     def stop(self, worker: int) -> None:
-        self._desks[worker].request_stop()
+        self._contexts[worker].request_stop()
 
     def kill(self, worker: int) -> None:
         self.killed.append(worker)
-        self.given.pop(worker, None)
-        self._desks[worker] = WorkerContext()
+        self.tasks.pop(worker, None)
+        self._contexts[worker] = WorkerContext()
 
     def close(self) -> None:
-        self.given.clear()
+        self.tasks.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -64,19 +66,19 @@ class PoolHere:
 
 
 @dataclass(frozen=True)
-class BackendHere(Backend):
-    """Such a pool, as the place to work at."""
+class InProcessBackend(Backend):
+    """A backend with an in-process pool."""
 
-    made: PoolHere | None = None
+    pool: InProcessPool | None = None
 
     def start_pool(self, notify: Callable[[str], None]) -> Any:
-        assert self.made is not None
-        return self.made
+        assert self.pool is not None
+        return self.pool
 
     def as_dict(self) -> dict[str, Any]:
         return {"backend": self.backend, "workers": self.workers, "address": self.address, "grain": self.grain}
 
 
-def here(size: int, grain: Any = "runs", absent: Collection[int] = ()) -> BackendHere:
-    """Return such a place."""
-    return BackendHere("processes", size, None, grain, PoolHere(size, absent))
+def make_in_process_backend(size: int, grain: Any = "runs", absent: Collection[int] = ()) -> InProcessBackend:
+    """Return a backend with an in-process pool."""
+    return InProcessBackend("processes", size, None, grain, InProcessPool(size, absent))

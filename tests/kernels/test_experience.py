@@ -17,24 +17,24 @@ def seeds(count: int) -> tf.Tensor:
 
 
 def numbered(lanes: int, experiences: int) -> tf.Tensor:
-    """Experiences `[B, N, 2]` that say whose they are, and which."""
+    """Return experiences `[B, N, 2]`, each with its lane and its index."""
     lane, which = np.meshgrid(np.arange(lanes), np.arange(experiences), indexing="ij")
     return tf.constant(np.stack([lane, which], axis=-1), tf.float32)
 
 
 @pytest.mark.parametrize("count", [4, 5, 100])
-def test_without_replacement_there_is_nothing_to_sample_where_there_is_no_more(count: int) -> None:
+def test_without_replacement_a_small_experience_is_not_sampled(count: int) -> None:
     experience = numbered(3, 4)
     assert sample_experiences(experience, count, seeds(3)) is experience
 
 
-def test_with_replacement_as_many_are_drawn_as_asked_for() -> None:
+def test_with_replacement_the_requested_number_is_drawn() -> None:
     drawn = sample_experiences(numbered(3, 4), 50, seeds(3), replacement=True)
     assert drawn.shape == (3, 50, 2)
     assert set(drawn.numpy()[..., 1].ravel().tolist()) == {0.0, 1.0, 2.0, 3.0}
 
 
-def test_everybody_draws_from_what_he_saw_himself() -> None:
+def test_each_lane_draws_from_its_own_experience() -> None:
     for replacement in (False, True):
         drawn = sample_experiences(numbered(3, 9), 5, seeds(3), replacement=replacement).numpy()
         np.testing.assert_array_equal(drawn[..., 0], np.tile([[0], [1], [2]], 5))
@@ -54,13 +54,13 @@ def test_with_replacement_every_experience_is_equally_likely_in_every_place() ->
         assert stats.chisquare(np.bincount(drawn[:, place], minlength=4)).pvalue > 1e-3
 
 
-def test_a_shared_experience_is_sampled_by_each_for_himself() -> None:
+def test_a_shared_experience_is_sampled_independently_per_lane() -> None:
     drawn = sample_experiences(numbered(1, 50), 10, seeds(4)).numpy()[..., 1]
     assert len({tuple(sorted(row)) for row in drawn.tolist()}) == 4
 
 
 @pytest.mark.parametrize("replacement", [False, True])
-def test_a_batch_draws_what_each_draws_alone(replacement: bool) -> None:
+def test_a_batch_equals_single_samples(replacement: bool) -> None:
     experience, batch = numbered(6, 30), seeds(6)
     together = sample_experiences(experience, 8, batch, replacement=replacement).numpy()
     alone = [sample_experiences(experience[b], 8, batch[b], replacement=replacement).numpy() for b in range(6)]

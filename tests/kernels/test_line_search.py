@@ -13,7 +13,7 @@ from tfsm.kernels.line_search import MAX_MAGNITUDE, LineSearchResult, line_searc
 
 Curve = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
-# Divergences along a direction, as networks have them; `a` is the sensitivity.
+# Typical divergences along a direction; `a` is the sensitivity.
 CURVES: dict[str, Curve] = {
     "quadratic": lambda m, a: a * m**2,
     "linear": lambda m, a: a * m,
@@ -37,9 +37,9 @@ def traced(curve: Curve) -> Callable[..., LineSearchResult]:
 
 
 def found(curve: Curve, target: object, a: object) -> LineSearchResult:
-    """Search from where SM-R does, with a lane for every `a`."""
-    wanted, slopes = tf.constant(target, tf.float32), tf.constant(a, tf.float32)
-    return traced(curve)(wanted, slopes, tf.broadcast_to(tf.sqrt(wanted), slopes.shape))
+    """Search from the starting point of SM-R, with a lane for every `a`."""
+    divergences, slopes = tf.constant(target, tf.float32), tf.constant(a, tf.float32)
+    return traced(curve)(divergences, slopes, tf.broadcast_to(tf.sqrt(divergences), slopes.shape))
 
 
 @pytest.mark.parametrize("name", CURVES)
@@ -66,7 +66,7 @@ def test_a_quadratic_takes_two_measurements() -> None:
     st.floats(1e-4, 1.9),
     st.lists(st.floats(1e-3, 1e3), min_size=4, max_size=4),
 )
-def test_whatever_the_curve_what_is_said_of_it_is_true(name: str, target: float, a: list[float]) -> None:
+def test_results_are_consistent_for_any_curve(name: str, target: float, a: list[float]) -> None:
     result = found(CURVES[name], target, a)
     value = CURVES[name](result.magnitude, tf.constant(a, tf.float32)).numpy()
     assert np.isfinite(result.magnitude).all()
@@ -75,7 +75,7 @@ def test_whatever_the_curve_what_is_said_of_it_is_true(name: str, target: float,
 
 
 @pytest.mark.parametrize("target", [2.1, 1e3, 1e6])
-def test_a_target_beyond_a_bounded_curve_is_called_unreached_and_the_nearest_is_returned(target: float) -> None:
+def test_a_target_beyond_a_bounded_curve_is_unreached_with_the_nearest_value(target: float) -> None:
     result = found(CURVES["saturating"], target, [0.1, 1.0, 10.0])
     assert not result.reached.numpy().any()
     np.testing.assert_allclose(result.value, 2.0, rtol=1e-3)
@@ -90,7 +90,7 @@ def test_a_curve_that_never_moves_is_unreached() -> None:
     assert np.isfinite(result.magnitude).all()
 
 
-def test_a_curve_that_is_never_finite_is_unreached_and_the_child_stays_at_home() -> None:
+def test_a_curve_that_is_never_finite_is_unreached_and_the_child_does_not_move() -> None:
     for bad in (np.nan, np.inf):
         result = found(lambda m, a, bad=bad: m * a * bad, 0.1, [1.0, 2.0])
         assert not result.reached.numpy().any()
@@ -100,14 +100,14 @@ def test_a_curve_that_is_never_finite_is_unreached_and_the_child_stays_at_home()
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("edge", [1e-3, 0.5, 3.0])
-def test_what_cannot_be_measured_is_too_far(bad: float, edge: float) -> None:
-    # The target is reached at 0.9 of the edge, beyond which nothing can be measured.
+def test_values_that_are_not_finite_count_as_too_far(bad: float, edge: float) -> None:
+    # The target is reached at 0.9 of the edge, beyond which the divergence is not finite.
     result = found(lambda m, a: tf.where(m > a, tf.constant(bad, tf.float32), (m / (0.9 * a)) ** 2), 1.0, [edge])
     assert result.reached.numpy().all()
     np.testing.assert_allclose(result.magnitude, 0.9 * edge, rtol=0.006)
 
 
-def test_a_jump_over_the_target_ends_unreached_with_the_nearest() -> None:
+def test_a_jump_over_the_target_is_unreached_with_the_nearest_value() -> None:
     result = found(lambda m, a: tf.where(m < a, 0.4 * tf.ones_like(m), tf.ones_like(m)), 0.5, [2.0])
     assert not result.reached.numpy().any()
     np.testing.assert_allclose(result.value, 0.4)
@@ -121,7 +121,7 @@ def test_nothing_is_reached_by_not_moving() -> None:
     assert result.reached.numpy().all()
 
 
-def test_a_batch_finds_what_each_finds_alone() -> None:
+def test_a_batch_equals_single_searches() -> None:
     a, target = np.logspace(-2, 2, 5).astype(np.float32), 0.7
     for name in ("steep", "saturating", "up and down"):
         together = found(CURVES[name], target, a)

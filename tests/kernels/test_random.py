@@ -24,7 +24,7 @@ KNOWN = [
 ]
 
 
-def encrypted(key: np.ndarray, counter: np.ndarray) -> np.ndarray:
+def encrypt(key: np.ndarray, counter: np.ndarray) -> np.ndarray:
     """Encrypt counters `[n, 2]` with keys `[n, 2]`."""
     k, c = (np.asarray(x, np.uint32).reshape(-1, 2) for x in (key, counter))
     out = noise.threefry(tuple(tf.constant(k.T)), tuple(tf.constant(c.T)))
@@ -34,13 +34,13 @@ def encrypted(key: np.ndarray, counter: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("key", "counter", "cipher"), KNOWN)
 def test_known_answers_of_random123(key: tuple[int, int], counter: tuple[int, int], cipher: tuple[int, int]) -> None:
     assert twin.threefry(key, counter) == cipher
-    assert tuple(int(x) for x in encrypted(np.array(key), np.array(counter))[0]) == cipher
+    assert tuple(int(x) for x in encrypt(np.array(key), np.array(counter))[0]) == cipher
 
 
 def test_threefry_agrees_with_plain_integers_for_random_keys_and_counters() -> None:
     words = np.random.default_rng(1).integers(0, 2**32, (200, 4), np.uint32)
     expected = [twin.threefry((int(a), int(b)), (int(c), int(d))) for a, b, c, d in words]
-    np.testing.assert_array_equal(encrypted(words[:, :2], words[:, 2:]), np.array(expected, np.uint32))
+    np.testing.assert_array_equal(encrypt(words[:, :2], words[:, 2:]), np.array(expected, np.uint32))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 8])
@@ -112,7 +112,7 @@ def test_numbers_stay_inside_the_open_interval_and_normals_finite_for_every_word
     monkeypatch.setattr(noise, "random_bits", lambda seed, size: tf.fill([size], tf.constant(word, tf.uint32)))
     drawn = noise.uniform(noise.root_seed(0), 3).numpy()
     assert ((drawn > 0) & (drawn < 1)).all()
-    # The compiled wrapper keeps what it once traced, so that the function beneath it is called.
+    # Call the wrapped function, because the compiled wrapper caches its trace.
     normal = noise._gaussian.python_function(noise.root_seed(0), 3).numpy()
     assert np.isfinite(normal).all()
     assert np.abs(normal).max() < 6
@@ -177,7 +177,7 @@ def test_drawing_all_gives_all(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [5, 18])
-def test_a_batch_draws_what_each_seed_draws_alone(count: int) -> None:
+def test_a_batch_equals_single_draws(count: int) -> None:
     batch = seeds(8)
     alone = [np.sort(distinct_integers(seed, count, 250)) for seed in batch]
     np.testing.assert_array_equal(np.sort(distinct_integers(batch, count, 250), axis=-1), alone)

@@ -30,7 +30,7 @@ from tfsm.kernels.sensitivity import (
 )
 
 
-class Given:
+class GivenJacobian:
     """A network whose Jacobian is its input: `y_nrk = f(sum_p x_nrkp w_p)` for inputs `[B, N, R, K, P]`."""
 
     has_per_example_gradients = False
@@ -64,10 +64,10 @@ def test_a_network_of_given_jacobian_has_the_sensitivities_of_the_formulas(outpu
         jacobian = flat(inputs[b])
         product = measures.hessian_product(jacobian, direction[b].numpy())
         for found, expected in (
-            (sum_sensitivity(Given(), genomes, inputs), measures.sum_sensitivity(jacobian)),
-            (abs_sensitivity(Given(), genomes, inputs), measures.abs_sensitivity(jacobian)),
-            (rms_sensitivity(Given(), genomes, inputs), measures.rms_sensitivity(jacobian)),
-            (hessian_vector_product(Given(), genomes, inputs, direction), product),
+            (sum_sensitivity(GivenJacobian(), genomes, inputs), measures.sum_sensitivity(jacobian)),
+            (abs_sensitivity(GivenJacobian(), genomes, inputs), measures.abs_sensitivity(jacobian)),
+            (rms_sensitivity(GivenJacobian(), genomes, inputs), measures.rms_sensitivity(jacobian)),
+            (hessian_vector_product(GivenJacobian(), genomes, inputs, direction), product),
         ):
             np.testing.assert_allclose(found[b], expected, rtol=1e-10)
 
@@ -79,16 +79,16 @@ def test_the_loop_over_outputs_equals_the_unrolled_one(outputs: int, monkeypatch
     for limit in (0, 100):
         monkeypatch.setattr(sensitivity, "UNROLLED_OUTPUTS", limit)
         for kernel in (sum_sensitivity, abs_sensitivity):
-            traced = tf.function(lambda g, x, kernel=kernel: kernel(Given(tf.tanh), g, x), autograph=False)
-            ways.append((traced(genomes, inputs).numpy(), kernel(Given(tf.tanh), genomes, inputs).numpy()))
+            traced = tf.function(lambda g, x, kernel=kernel: kernel(GivenJacobian(tf.tanh), g, x), autograph=False)
+            ways.append((traced(genomes, inputs).numpy(), kernel(GivenJacobian(tf.tanh), genomes, inputs).numpy()))
     for looped, unrolled in zip(ways[:2], ways[2:], strict=True):
         for found in (*looped, unrolled[0]):
             np.testing.assert_allclose(found, unrolled[1], rtol=1e-10)
 
 
-def test_shared_inputs_are_seen_by_every_genome() -> None:
+def test_shared_inputs_apply_to_every_genome() -> None:
     genomes, inputs, direction = drawn(3, 4), drawn(1, 5, 1, 2, 4, seed=1), drawn(3, 4, seed=2)
-    repeated, bent = tf.repeat(inputs, 3, axis=0), Given(tf.tanh)
+    repeated, bent = tf.repeat(inputs, 3, axis=0), GivenJacobian(tf.tanh)
     for kernel, rest in ((sum_sensitivity, ()), (abs_sensitivity, ()), (hessian_vector_product, (direction,))):
         found, expected = kernel(bent, genomes, inputs, *rest), kernel(bent, genomes, repeated, *rest)
         np.testing.assert_allclose(found, expected, rtol=1e-10)
@@ -96,7 +96,7 @@ def test_shared_inputs_are_seen_by_every_genome() -> None:
 
 def test_one_genome_is_measured_as_in_a_batch() -> None:
     genomes, inputs, direction = drawn(3, 4), drawn(3, 5, 2, 2, 4, seed=1), drawn(3, 4, seed=2)
-    bent = Given(tf.tanh)
+    bent = GivenJacobian(tf.tanh)
     for kernel, rest in (
         (sum_sensitivity, ()),
         (abs_sensitivity, ()),
@@ -111,30 +111,30 @@ def test_one_genome_is_measured_as_in_a_batch() -> None:
 
 def test_second_order_sensitivity_is_the_root_of_the_absolute_product() -> None:
     genomes, inputs, direction = drawn(2, 4), drawn(2, 5, 1, 2, 4, seed=1), drawn(2, 4, seed=2)
-    product = hessian_vector_product(Given(), genomes, inputs, direction).numpy()
+    product = hessian_vector_product(GivenJacobian(), genomes, inputs, direction).numpy()
     assert product.min() < 0 < product.max()
-    found = second_order_sensitivity(Given(), genomes, inputs, direction)
+    found = second_order_sensitivity(GivenJacobian(), genomes, inputs, direction)
     np.testing.assert_allclose(found, np.sqrt(np.abs(product)), rtol=1e-12)
 
 
-def test_opposite_experiences_wash_out_in_the_sum_and_only_there() -> None:
+def test_opposite_experiences_cancel_only_in_the_sum() -> None:
     inputs = tf.constant([[[100.0], [0.1]], [[-100.0], [-0.1]]], tf.float64)[
         None, :, None, None, :, 0
     ]  # [1, 2, 1, 1, 2]
     genome = tf.constant([[1.0, 1.0]], tf.float64)
-    np.testing.assert_array_equal(sum_sensitivity(Given(), genome, inputs), [[0.0, 0.0]])
-    np.testing.assert_allclose(abs_sensitivity(Given(), genome, inputs), [[100.0, 0.1]])
+    np.testing.assert_array_equal(sum_sensitivity(GivenJacobian(), genome, inputs), [[0.0, 0.0]])
+    np.testing.assert_allclose(abs_sensitivity(GivenJacobian(), genome, inputs), [[100.0, 0.1]])
 
 
 def test_outputs_that_do_not_depend_on_the_genome_have_no_sensitivity() -> None:
-    constant = Given(lambda y: tf.ones_like(y))
+    constant = GivenJacobian(lambda y: tf.ones_like(y))
     genomes, inputs = drawn(2, 4), drawn(2, 5, 1, 2, 4, seed=1)
     for kernel, rest in ((sum_sensitivity, ()), (abs_sensitivity, ()), (hessian_vector_product, (genomes,))):
         np.testing.assert_array_equal(kernel(constant, genomes, inputs, *rest), np.zeros((2, 4)))
 
 
 def test_the_product_is_the_curvature_of_the_divergence() -> None:
-    bent = Given(tf.tanh)
+    bent = GivenJacobian(tf.tanh)
     genome, inputs, direction = drawn(1, 4), drawn(1, 6, 1, 3, 4, seed=1), drawn(1, 4, seed=2)
     before = bent.rows(genome, inputs)[0].numpy()
 
@@ -165,7 +165,7 @@ def test_the_mean_over_all_signs_is_the_square_exactly(name: str, monkeypatch: p
     squares = []
     for signs in itertools.product([1.0, -1.0], repeat=size):
         monkeypatch.setattr(kernels, "_draw_signs", lambda *_, own=signs: tf.constant([own], tf.float64))
-        squares.append(estimate(Given(), genomes, inputs, seeds(1), probes=1)[0].numpy() ** 2)
+        squares.append(estimate(GivenJacobian(), genomes, inputs, seeds(1), probes=1)[0].numpy() ** 2)
     np.testing.assert_allclose(np.mean(squares, axis=0), exact(flat(inputs[0])) ** 2, rtol=1e-12)
 
 
@@ -175,15 +175,15 @@ def test_drawn_signs_give_the_square_on_average(name: str, probes: int) -> None:
     estimate, exact = ESTIMATES[name]
     count = 4000
     genomes, inputs = tf.repeat(drawn(1, 3), count, axis=0), drawn(1, 3, 2, 4, 3, seed=1)
-    found = estimate(Given(), genomes, inputs, seeds(count), probes=probes).numpy() ** 2
-    wanted = exact(flat(inputs[0])) ** 2
+    found = estimate(GivenJacobian(), genomes, inputs, seeds(count), probes=probes).numpy() ** 2
+    expected = exact(flat(inputs[0])) ** 2
     # The variance of a square of signs is at most twice the square of its mean: five standard errors.
-    np.testing.assert_allclose(found.mean(axis=0), wanted, rtol=5 * np.sqrt(2 / (count * probes)))
+    np.testing.assert_allclose(found.mean(axis=0), expected, rtol=5 * np.sqrt(2 / (count * probes)))
 
 
-def test_one_output_needs_no_luck() -> None:
+def test_one_output_is_estimated_exactly() -> None:
     genomes, inputs = drawn(2, 5), drawn(2, 4, 1, 1, 5, seed=1)
-    found = estimate_sum_sensitivity(Given(), genomes, inputs, seeds(2), probes=1)
+    found = estimate_sum_sensitivity(GivenJacobian(), genomes, inputs, seeds(2), probes=1)
     for b in range(2):
         np.testing.assert_allclose(found[b], measures.sum_sensitivity(flat(inputs[b])), rtol=1e-12)
 
@@ -199,8 +199,8 @@ def test_more_probes_are_the_root_mean_square_of_single_ones() -> None:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(kernels, "_draw_signs", signs)
-            single.append(estimate_rms_sensitivity(Given(), genomes, inputs, seeds(2), probes=1).numpy())
-    together = estimate_rms_sensitivity(Given(), genomes, inputs, seeds(2), probes=3)
+            single.append(estimate_rms_sensitivity(GivenJacobian(), genomes, inputs, seeds(2), probes=1).numpy())
+    together = estimate_rms_sensitivity(GivenJacobian(), genomes, inputs, seeds(2), probes=3)
     np.testing.assert_allclose(together, np.sqrt(np.mean(np.square(single), axis=0)), rtol=1e-12)
 
 
@@ -209,15 +209,15 @@ SIGNS = kernels._draw_signs
 
 def test_an_estimate_depends_on_its_own_seed_alone() -> None:
     genomes, inputs = drawn(3, 5), drawn(3, 3, 1, 4, 5, seed=1)
-    together = estimate_rms_sensitivity(Given(), genomes, inputs, seeds(3), probes=2)
+    together = estimate_rms_sensitivity(GivenJacobian(), genomes, inputs, seeds(3), probes=2)
     for b in range(3):
-        alone = estimate_rms_sensitivity(Given(), genomes[b], inputs[b], seeds(3)[b], probes=2)
+        alone = estimate_rms_sensitivity(GivenJacobian(), genomes[b], inputs[b], seeds(3)[b], probes=2)
         np.testing.assert_allclose(together[b], alone, rtol=1e-12)
-    other = estimate_rms_sensitivity(Given(), genomes, inputs, seeds(6)[3:], probes=2)
+    other = estimate_rms_sensitivity(GivenJacobian(), genomes, inputs, seeds(6)[3:], probes=2)
     assert not np.allclose(together, other)
 
 
-def test_signs_are_fair_and_nothing_else() -> None:
+def test_signs_are_plus_or_minus_one_with_equal_probability() -> None:
     found = SIGNS(root_seed(3), 10_000, tf.float32).numpy()
     assert set(found) == {-1.0, 1.0}
     assert abs(found.mean()) < 0.05  # five standard errors
@@ -226,12 +226,12 @@ def test_signs_are_fair_and_nothing_else() -> None:
 POSITIVE = st.floats(1e-3, 1e3)
 
 
-def test_zero_is_replaced_before_the_floor_is_laid() -> None:
+def test_zero_is_replaced_before_the_floor_is_applied() -> None:
     sensitivity = tf.constant([0.0, 0.001, 0.01, 0.5, 3.0])
     np.testing.assert_array_equal(guard_sensitivity(sensitivity, 1.0, 0.01), np.float32([1.0, 0.01, 0.01, 0.5, 3.0]))
 
 
-def test_a_stand_in_below_the_floor_is_raised_to_it() -> None:
+def test_a_replacement_below_the_floor_is_raised_to_it() -> None:
     np.testing.assert_array_equal(guard_sensitivity(tf.constant([0.0]), 0.001, 0.25), [0.25])
 
 
@@ -246,12 +246,12 @@ def test_guards_agree_with_the_twin(sensitivity: list[float], zero: float, floor
     np.testing.assert_array_equal(found, measures.guarded(np.array(sensitivity), zero, floor))
 
 
-def test_no_weight_changes_by_more_than_the_most() -> None:
+def test_no_weight_changes_by_more_than_the_maximum() -> None:
     change = tf.constant([-5.0, -0.2, -0.1, 0.0, 0.1, 0.2, 5.0])
     np.testing.assert_array_equal(clip_change(change, 0.2), np.float32([-0.2, -0.2, -0.1, 0.0, 0.1, 0.2, 0.2]))
 
 
-def test_without_a_most_nothing_is_touched() -> None:
+def test_without_a_maximum_nothing_changes() -> None:
     change = tf.constant([-1e30, 1e30])
     assert clip_change(change, None) is change
 
@@ -266,14 +266,16 @@ def test_outputs_are_summed_and_experiences_averaged() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(ROWS, ROWS)
-def test_it_is_the_papers_equation_1(before: np.ndarray, after: np.ndarray) -> None:
+def test_divergence_is_equation_1_of_the_paper(before: np.ndarray, after: np.ndarray) -> None:
     found = divergence(tf.constant(before), tf.constant(after))
     assert float(found) == pytest.approx(measures.divergence(before, after), rel=1e-12)
 
 
 @settings(max_examples=30, deadline=None)
 @given(ROWS, ROWS)
-def test_it_is_symmetric_zero_at_home_and_unmoved_by_a_common_shift(before: np.ndarray, after: np.ndarray) -> None:
+def test_divergence_is_symmetric_zero_for_equal_outputs_and_shift_invariant(
+    before: np.ndarray, after: np.ndarray
+) -> None:
     a, b = tf.constant(before), tf.constant(after)
     assert float(divergence(a, a)) == 0.0
     assert float(divergence(a, b)) == float(divergence(b, a))
@@ -286,6 +288,6 @@ def test_a_batch_diverges_genome_by_genome() -> None:
     np.testing.assert_allclose(together, [measures.divergence(b, a) for b, a in zip(before, after, strict=True)])
 
 
-def test_what_is_not_finite_stays_so() -> None:
+def test_values_that_are_not_finite_stay_so() -> None:
     for value in (np.nan, np.inf):
         assert not np.isfinite(divergence(tf.zeros([2, 2]), tf.constant([[0.0, value], [0.0, 0.0]])))

@@ -1,4 +1,4 @@
-"""Plain Keras, one genome at a time: what running many at once must equal."""
+"""Plain Keras, one genome at a time, as a reference for batches."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def stateful_layers(model: keras.Model) -> list[Any]:
 
 
 def all_variables(model: keras.Model) -> list[Any]:
-    """Return what a call could change: weights, statistics, seeds, and the states, which Keras does not count."""
+    """Return all variables that a call could change: weights, statistics, seeds, and states."""
     return [*model.variables, *(state for layer in stateful_layers(model) for state in tf.nest.flatten(layer.states))]
 
 
 def run(model: keras.Model, genome: np.ndarray, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Give the model these weights, call it, sequences from their start, and put it back as it was, states and all."""
+    """Call the model with these weights from the initial state, and restore its weights and states."""
     everything = all_variables(model)
     before = [v.numpy().copy() for v in everything]
     place = 0

@@ -1,4 +1,4 @@
-"""Model files that were tampered with."""
+"""Tampered model files."""
 
 from __future__ import annotations
 
@@ -20,39 +20,41 @@ from tfsm.models.loading import load_model
 Config = dict[str, Any]
 
 
-def plain(file: Path) -> Path:
-    """Save a small honest model."""
+def save_plain(file: Path) -> Path:
+    """Save a small valid model."""
     keras.Sequential([keras.Input((2,)), kl.Dense(2, name="first"), kl.Dense(2, name="second")]).save(file)
     return file
 
 
-def with_config(file: Path, change: Callable[[list[Config]], object]) -> Path:
-    """Save a model whose layers' configurations were changed: the input's, then the two of `plain`."""
-    members = _members(plain(file))
+def save_with_config(file: Path, change: Callable[[list[Config]], object]) -> Path:
+    """Save a model with changed configurations of its layers: the input, then the two of `save_plain`."""
+    members = _members(save_plain(file))
     config = json.loads(members["config.json"])
     change(config["config"]["layers"])
     members["config.json"] = json.dumps(config).encode()
-    return with_members(file, members)
+    return save_members(file, members)
 
 
-def with_weights(file: Path, change: Callable[[h5py.File], object]) -> Path:
-    """Save a model whose weights' file was changed."""
-    members = _members(plain(file))
+def save_with_weights(file: Path, change: Callable[[h5py.File], object]) -> Path:
+    """Save a model with a changed weights file."""
+    members = _members(save_plain(file))
     content = BytesIO(members["model.weights.h5"])
     with h5py.File(content, "r+") as weights:
         change(weights)
     members["model.weights.h5"] = content.getvalue()
-    return with_members(file, members)
+    return save_members(file, members)
 
 
-def with_more(file: Path, name: str | zipfile.ZipInfo, content: bytes, compression: int = zipfile.ZIP_STORED) -> Path:
+def save_with_member(
+    file: Path, name: str | zipfile.ZipInfo, content: bytes, compression: int = zipfile.ZIP_STORED
+) -> Path:
     """Save a model with one more member in its archive."""
-    with zipfile.ZipFile(plain(file), "a", compression) as archive:
+    with zipfile.ZipFile(save_plain(file), "a", compression) as archive:
         archive.writestr(name, content)
     return file
 
 
-def with_members(file: Path, members: dict[str, bytes]) -> Path:
+def save_members(file: Path, members: dict[str, bytes]) -> Path:
     """Write an archive."""
     with zipfile.ZipFile(file, "w") as archive:
         for name, content in members.items():
@@ -60,9 +62,9 @@ def with_members(file: Path, members: dict[str, bytes]) -> Path:
     return file
 
 
-def without(file: Path, *names: str) -> dict[str, bytes]:
-    """Return the members of an honest model but for some."""
-    return {name: content for name, content in _members(plain(file)).items() if name not in names}
+def read_members_without(file: Path, *names: str) -> dict[str, bytes]:
+    """Return the members of a valid model, except for some."""
+    return {name: content for name, content in _members(save_plain(file)).items() if name not in names}
 
 
 def _members(file: Path) -> dict[str, bytes]:
@@ -70,8 +72,8 @@ def _members(file: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return why a file is refused, and see to it that Keras was not let near it."""
+def get_refusal(file: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return why a file is refused, and assert that Keras did not load it."""
     called: list[object] = []
     with monkeypatch.context() as patched:
         patched.setattr(keras.models, "load_model", lambda *a, **k: called.append(a))

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tests.models.architectures import CASES, QUICK
 from tests.models.plain import all_variables, own_weights, run
 from tests.models.trials import LEAST, OPERATORS, Trial, as_rows, double, rows_of, some_weights
-from tests.models.write_architectures import COMMAND, PAGE, written
+from tests.models.write_architectures import COMMAND, PAGE, update_page
 from tests.reference import measures
 from tfsm.errors import TfsmError
 from tfsm.kernels.random import split
@@ -36,7 +36,7 @@ ALL = [
 
 
 @pytest.mark.parametrize(("name", "mutation"), ALL)
-def test_an_operator_holds_on_an_architecture(name: str, mutation: str, tmp_path: Path) -> None:
+def test_an_operator_works_on_an_architecture(name: str, mutation: str, tmp_path: Path) -> None:
     trial, operator = Trial.of(CASES[name]), OPERATORS[mutation]
     before = [variable.numpy().copy() for variable in all_variables(trial.model)]
     if trial.case.stairs and operator.needs_gradient:
@@ -63,7 +63,7 @@ def test_an_operator_holds_on_an_architecture(name: str, mutation: str, tmp_path
 
 
 def check_divergence(trial: Trial, found: Any, intensity: float) -> None:
-    """The outputs of plain Keras have moved as far as was asked for, or the operator says that they have not."""
+    """Check that the outputs of plain Keras moved by the target divergence, unless the operator reports otherwise."""
     rows, close = rows_of(trial.model), 0.2 if trial.case.exact else 0.0101
     for b, parent in enumerate(trial.genomes):
         moved = (rows(genome, trial.seen) for genome in (parent, found.genome[b].numpy()))
@@ -73,7 +73,7 @@ def check_divergence(trial: Trial, found: Any, intensity: float) -> None:
 
 
 def check_sensitivity(trial: Trial, operator: Any, change: np.ndarray, intensity: float) -> None:
-    """What the noise was divided by is what the formula makes of finite differences."""
+    """Check that the noise was divided by the sensitivity from finite differences."""
     noise_seed, _ = split(tf.constant(SEEDS[:1]), 2) if operator.needs_gradient else (tf.constant(SEEDS[:1]), None)
     noise = intensity * trial.network.noise(noise_seed)[0].numpy()
     weights = some_weights(trial.model)
@@ -101,9 +101,9 @@ def formula(operator: Any, gradients: np.ndarray, noise: np.ndarray, along: Any)
 
 
 def check_child(trial: Trial, genome: np.ndarray, path: Path) -> None:
-    """The child is a plain Keras model that differs in trainable weights only, and answers as tfsm says."""
+    """Check that the child is a Keras model that differs in trainable weights only, with the outputs of tfsm."""
     close = trial.case.tolerance if trial.case.exact else 1e-9
-    with double():  # which a class of one's own takes its layers' types from
+    with double():  # from which a custom class takes the types of its layers
         child = trial.network.child(genome)
         child.save(path)
         loaded = keras.models.load_model(path)
@@ -116,11 +116,11 @@ def check_child(trial: Trial, genome: np.ndarray, path: Path) -> None:
     for own, theirs in zip(child.variables, loaded.variables, strict=True):
         if own.dtype.startswith("float") and not adapted:  # a file has no seeds, and adapters are merged into kernels
             np.testing.assert_array_equal(theirs.numpy(), own.numpy())
-    said = trial.network.rows(tf.constant(genome[None]), trial.inputs)[0]
+    rows = trial.network.rows(tf.constant(genome[None]), trial.inputs)[0]
     answers = as_rows(run(loaded, own_weights(loaded), trial.seen))
-    np.testing.assert_allclose(answers, said, rtol=close, atol=close)
+    np.testing.assert_allclose(answers, rows, rtol=close, atol=close)
 
 
 def test_the_tables_in_the_documents_are_up_to_date() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert written(page) == page, f"docs/architectures.md is out of date: run `{COMMAND}`"
+    assert update_page(page) == page, f"docs/architectures.md is out of date: run `{COMMAND}`"

@@ -40,7 +40,7 @@ STAIRS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", STAIRS)
-def test_a_staircase_is_refused_and_sm_r_named(name: str) -> None:
+def test_a_staircase_is_refused_with_sm_r_suggested(name: str) -> None:
     with pytest.raises(TfsmError, match=r"the model 'mine' is not differentiable: .*use the mutation 'sm-r'"):
         check(with_head(STAIRS[name]), drawn(50, 3))
 
@@ -63,7 +63,7 @@ def test_units_that_happen_not_to_fire_pass() -> None:
 
 
 def test_outputs_that_do_not_depend_on_the_weights_at_all_pass() -> None:
-    # Nothing that an operator could do would matter, and that is no fault of the gradient.
+    # No operator could change the outputs, which is not a problem of the gradient.
     check(with_head(lambda y: 0.0 * y), drawn(10, 3))
 
 
@@ -112,9 +112,9 @@ REFUSED: dict[str, tuple[Callable[[], keras.Model], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_model_is_refused_with_a_way_out(name: str) -> None:
-    build, said = REFUSED[name]
-    with pytest.raises(TfsmError, match=said):
+def test_a_model_is_refused_with_a_suggestion(name: str) -> None:
+    build, message = REFUSED[name]
+    with pytest.raises(TfsmError, match=message):
         Network(build())
 
 
@@ -145,7 +145,7 @@ def test_adapters_beside_quantized_layers_are_mutated() -> None:
 @pytest.mark.parametrize(
     "make", [lambda: kl.TextVectorization(vocabulary=["a"]), lambda: kl.StringLookup(vocabulary=["a"])]
 )
-def test_text_is_refused_and_the_model_behind_it_named(make: Callable[[], Any]) -> None:
+def test_text_is_refused_and_the_model_after_it_named(make: Callable[[], Any]) -> None:
     text = keras.Input((1,), dtype="string")
     model = keras.Model(text, kl.Dense(2)(kl.GlobalAveragePooling1D()(kl.Embedding(4, 2)(make()(text)))))
     for words in (np.array([["a b"], ["c"]]), np.array([["a b"], ["c"]], object)):

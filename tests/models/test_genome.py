@@ -51,7 +51,7 @@ def test_unflatten_makes_a_new_model_of_the_genome_and_flatten_gives_it_back(nam
 
 
 @pytest.mark.parametrize("name", ["dense", "lstm", "nested", "shared layer", "inputs by name", "subclassed", "dropout"])
-def test_a_new_model_does_what_the_old_one_does_with_its_weights(name: str) -> None:
+def test_a_new_model_has_the_outputs_of_the_old_one_with_its_weights(name: str) -> None:
     model, inputs = CASES[name].build(), CASES[name].inputs
     genome = drawn(len(flatten(model)), seed=3)
     child = unflatten(model, genome)
@@ -75,7 +75,7 @@ def test_a_layout_cuts_genomes_into_the_variables_values() -> None:
     np.testing.assert_array_equal(bias, [[6, 7, 8], [15, 16, 17]])
 
 
-def test_whatever_is_not_trainable_is_carried_over() -> None:
+def test_variables_that_are_not_trainable_are_copied() -> None:
     model = keras.Sequential(
         [keras.Input((3,)), kl.Dense(4), kl.BatchNormalization(), kl.Dropout(0.5), kl.Dense(2), kl.Dense(2)]
     )
@@ -89,7 +89,7 @@ def test_whatever_is_not_trainable_is_carried_over() -> None:
     assert [v.path for v in child.trainable_variables] == [v.path for v in model.trainable_variables]
 
 
-def test_frozen_layers_and_variables_are_no_part_of_a_genome_and_stay_frozen() -> None:
+def test_frozen_layers_and_variables_are_not_part_of_a_genome() -> None:
     for name in ("frozen layers", "frozen variables"):
         model = CASES[name].build()
         size = sum(int(np.prod(v.shape)) for v in model.trainable_variables)
@@ -112,7 +112,7 @@ def test_a_trained_model_can_be_copied() -> None:
     np.testing.assert_array_equal(flatten(unflatten(model, np.arange(8))), np.arange(8))
 
 
-def test_copying_turns_no_global_generator() -> None:
+def test_copying_does_not_use_global_generators() -> None:
     states = random.getstate(), np.random.get_state()[1].copy()  # noqa: NPY002
     model = CASES["dropout"].build()
     random.setstate(states[0])
@@ -149,12 +149,12 @@ def test_a_model_without_trainable_variables_is_refused() -> None:
             flatten(bare)
 
 
-def test_what_is_no_model_is_refused() -> None:
+def test_other_objects_are_refused() -> None:
     with pytest.raises(TfsmError, match="expected a Keras model, got Dense"):
         flatten(kl.Dense(3))
 
 
-def test_a_subclassed_model_that_keras_cannot_make_again_is_refused_with_advice() -> None:
+def test_a_subclassed_model_that_keras_cannot_rebuild_is_refused_with_advice() -> None:
     model = Unconfigured(3)
     model(drawn(1, 2))
     assert len(flatten(model)) == 9
@@ -230,20 +230,20 @@ CASES_SECTIONS: dict[Callable[[], keras.Model], dict[str, int]] = {
 
 
 @pytest.mark.parametrize("build", CASES_SECTIONS, ids=lambda build: build.__name__)
-def test_every_layer_with_weights_is_named_and_has_its_own(build: Callable[[], keras.Model]) -> None:
+def test_every_layer_with_weights_has_a_section(build: Callable[[], keras.Model]) -> None:
     found = {section.name: section.size for section in find_sections(build())}
     assert found == CASES_SECTIONS[build]
 
 
 @pytest.mark.parametrize("build", CASES_SECTIONS, ids=lambda build: build.__name__)
-def test_together_they_are_the_genome_and_none_of_it_twice(build: Callable[[], keras.Model]) -> None:
+def test_sections_partition_the_genome(build: Callable[[], keras.Model]) -> None:
     model = build()
     genome = flatten(model)
     places = np.concatenate([section.of(np.arange(len(genome))) for section in find_sections(model)])
     assert sorted(places) == list(range(len(genome)))
 
 
-def test_the_weights_cut_out_are_the_layers_own() -> None:
+def test_a_section_selects_the_weights_of_its_layer() -> None:
     model = nested()
     layer = model.get_layer("right").get_layer("dense")
     (section,) = [section for section in find_sections(model) if section.name == "right/dense"]
@@ -252,6 +252,6 @@ def test_the_weights_cut_out_are_the_layers_own() -> None:
     np.testing.assert_array_equal(section.of(np.stack([flatten(model)] * 2)), np.stack([own] * 2))
 
 
-def test_places_apart_are_joined() -> None:
+def test_separate_ranges_are_concatenated() -> None:
     assert Section("a", ((0, 2), (3, 4))).of(np.array([5, 6, 7, 8])).tolist() == [5, 6, 8]
     assert Section("a", ((0, 2), (3, 4))).size == 3

@@ -22,7 +22,7 @@ def dense(**inputs: Any) -> keras.Model:
     "experience",
     [drawn(4, 3), drawn(4, 3).tolist(), drawn(4, 3).astype(np.float64), tf.constant(drawn(4, 3)), (drawn(4, 3),)],
 )
-def test_an_array_in_any_guise_becomes_one_tensor_of_the_models_type(experience: Any) -> None:
+def test_any_kind_of_array_becomes_a_tensor_of_the_models_type(experience: Any) -> None:
     (tensor,) = prepare_inputs(dense(), experience)
     assert tensor.dtype == tf.float32
     np.testing.assert_array_equal(tensor, drawn(4, 3))
@@ -43,7 +43,7 @@ def test_a_missing_last_axis_of_one_is_added_as_keras_does() -> None:
     assert prepare_inputs(model, drawn(5, 4))[0].shape == (5, 4, 1)
 
 
-def test_several_inputs_come_as_a_list_a_tuple_or_by_name() -> None:
+def test_several_inputs_are_a_list_a_tuple_or_a_dictionary() -> None:
     model, a, b = CASES["two inputs"].build(), drawn(5, 4), drawn(5, 3)
     for experience in ([a, b], (a, b), {x.name: y for x, y in zip(model.inputs, (a, b), strict=True)}):
         for found, expected in zip(prepare_inputs(model, experience), (a, b), strict=True):
@@ -56,7 +56,7 @@ def test_names_are_put_in_the_models_order() -> None:
     assert shapes == [(5, *x.shape[1:]) for x in model.inputs]
 
 
-def test_a_subclassed_model_takes_what_it_is_given() -> None:
+def test_a_subclassed_model_accepts_any_structure() -> None:
     np.testing.assert_array_equal(prepare_inputs(subclassed(), drawn(4, 3))[0], drawn(4, 3))
 
 
@@ -79,11 +79,11 @@ def test_a_subclassed_model_takes_what_it_is_given() -> None:
         ({"stat": np.zeros((4, 3))}, "the model's inputs are state; the experience has stat"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_what_would(experience: Any, message: str) -> None:
+def test_mismatching_inputs_are_refused_with_the_expected_shape(experience: Any, message: str) -> None:
     with pytest.raises(TfsmError, match=message):
         prepare_inputs(dense(), experience)
 
 
-def test_inputs_that_go_together_must_be_equally_many() -> None:
+def test_inputs_must_have_equal_numbers_of_examples() -> None:
     with pytest.raises(TfsmError, match="must have the same length, got 5, 6"):
         prepare_inputs(CASES["two inputs"].build(), [drawn(5, 4), drawn(6, 3)])

@@ -34,14 +34,14 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_saved_model_comes_back(name: str, tmp_path: Path) -> None:
+def test_a_saved_model_is_loaded(name: str, tmp_path: Path) -> None:
     model = CASES[name].build()
     model.save(tmp_path / "model.keras")
     for path in (tmp_path / "model.keras", str(tmp_path / "model.keras")):
         np.testing.assert_array_equal(flatten(load_model(path)), flatten(model))
 
 
-def test_what_a_model_was_trained_with_does_not_matter(tmp_path: Path) -> None:
+def test_the_training_configuration_does_not_matter(tmp_path: Path) -> None:
     def own_loss(y: Any, z: Any) -> Any:
         return keras.ops.mean(keras.ops.square(y - z))
 
@@ -75,7 +75,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         load_model(tmp_path / "junk.keras")
 
 
-def test_a_class_that_nobody_registered_is_named(tmp_path: Path) -> None:
+def test_an_unregistered_class_is_named(tmp_path: Path) -> None:
     @keras.saving.register_keras_serializable("passing")
     class Passing(keras.layers.Layer):
         def call(self, x: object) -> object:
@@ -124,8 +124,8 @@ WIDTH = 3
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with modules in it."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a working directory with modules."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "own_nets.py").write_text(SOURCE)
@@ -136,12 +136,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", ["own_nets:build", "own_nets:Nets.small"])
-def test_a_function_in_the_working_directory_builds(here: Path, name: str) -> None:
+def test_a_function_in_the_working_directory_builds(folder: Path, name: str) -> None:
     assert load_or_build_model(name).input_shape == (None, 3)
     assert describe_model(name) == name
 
 
-def test_a_file_is_loaded_and_told_by_its_content(here: Path) -> None:
+def test_a_file_is_loaded_and_identified_by_its_content(folder: Path) -> None:
     load_or_build_model("own_nets:build").save("m.keras")
     assert not is_builder("m.keras")
     assert load_or_build_model("m.keras").output_shape == (None, 2)
@@ -165,13 +165,13 @@ def test_a_file_is_loaded_and_told_by_its_content(here: Path) -> None:
         ("own_nets.py", "expected a .keras file"),
     ],
 )
-def test_a_mistake_is_told(here: Path, name: str, says: str) -> None:
+def test_mistakes_are_reported(folder: Path, name: str, says: str) -> None:
     with pytest.raises(TfsmError) as caught:
         load_or_build_model(name)
     assert says in str(caught.value)
 
 
-def test_a_missing_file_is_told_before_anything_is_imported(here: Path) -> None:
+def test_a_missing_file_is_reported_before_any_import(folder: Path) -> None:
     with pytest.raises(TfsmError, match="no such file"):
         check_model_name("missing.keras")
     check_model_name("own_bad:build")
@@ -181,12 +181,12 @@ def net(inputs: Any, outputs: int, *between: keras.layers.Layer) -> keras.Model:
     return keras.Sequential([keras.Input(inputs), *between, kl.Dense(outputs)])
 
 
-def test_any_length_fits_a_length() -> None:
+def test_a_variable_length_fits_any_length() -> None:
     check_compatible(net((None, 3), 2, kl.LSTM(2)), net((7, 3), 2, kl.LSTM(4)), "mine")
     check_compatible(subclassed(), net((3,), 2), "mine")
 
 
-def test_inputs_go_by_name() -> None:
+def test_inputs_are_matched_by_name() -> None:
     def named(*names: str) -> keras.Model:
         inputs = {name: keras.Input((3,), name=name) for name in names}
         return keras.Model(inputs, kl.Dense(2)(kl.Add()(list(inputs.values()))))
@@ -204,12 +204,12 @@ def test_inputs_go_by_name() -> None:
         (lambda: net((6, 3), 2), r"its inputs are \(N, 6, 3\)"),
     ],
 )
-def test_both_shapes_are_told(model: Any, says: str) -> None:
+def test_mismatching_shapes_are_both_reported(model: Any, says: str) -> None:
     with pytest.raises(TfsmError, match=says):
         check_compatible(model(), net((3,), 2), "mine")
 
 
-def test_a_subclassed_model_is_asked() -> None:
+def test_a_subclassed_model_is_called_for_its_shapes() -> None:
     with pytest.raises(TfsmError, match=r"cannot take inputs \(N, 4\) \(Input 0"):
         check_compatible(subclassed(), net((4,), 2), "mine")
     with pytest.raises(TfsmError, match=r"its outputs are \(N, 2\), the domain's are \(N, 3\)"):

@@ -26,11 +26,13 @@ def _seeded() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_many_genomes_at_once_are_as_one_after_another_in_plain_keras(name: str) -> None:
+def test_a_batch_of_genomes_agrees_with_plain_keras(name: str) -> None:
     case = CASES[name]
     model = case.build()
     network, genomes = Network(model), genomes_of(model, B)
-    own_inputs = [np.stack([x, x[::-1], x]) for x in case.inputs]  # [B, N, ...]: the second genome sees another order
+    own_inputs = [
+        np.stack([x, x[::-1], x]) for x in case.inputs
+    ]  # [B, N, ...]: the second genome has another order of inputs
     shared = [x[None] for x in case.inputs]
     for inputs in (own_inputs,) if case.heavy else (own_inputs, shared):
         found = network.call(tf.constant(genomes), [tf.constant(x) for x in inputs])
@@ -43,7 +45,7 @@ def test_many_genomes_at_once_are_as_one_after_another_in_plain_keras(name: str)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_layer_takes_its_way(name: str) -> None:
+def test_every_layer_runs_as_expected(name: str) -> None:
     program = Network(CASES[name].build()).program
     assert "".join(WAYS[plan.mode] for plan in program.layers) == CASES[name].ways
     assert all(bool(plan.reason) == (plan.mode == "mapped") for plan in program.layers)
@@ -64,7 +66,7 @@ def test_every_layer_takes_its_way(name: str) -> None:
         ("subclassed", "a subclassed model shows what it does only when called"),
     ],
 )
-def test_a_mapped_layer_says_why(name: str, why: str) -> None:
+def test_a_mapped_layer_has_a_reason(name: str, why: str) -> None:
     program = Network(CASES[name].build()).program
     assert any(plan.reason.endswith(why) for plan in program.layers)
 
@@ -79,7 +81,7 @@ def test_a_model_of_float64_runs_in_float64() -> None:
         np.testing.assert_allclose(rows[b], run(model, genome, [x])[0], rtol=1e-12)
 
 
-def test_running_leaves_the_model_as_it_was() -> None:
+def test_running_does_not_change_the_model() -> None:
     model = CASES["batch normalization"].build()
     before = [v.numpy().copy() for v in model.variables]
     Network(model).call(tf.constant(genomes_of(model, B)), [tf.constant(x[None]) for x in CASES["dense"].inputs])
@@ -105,7 +107,7 @@ def test_every_place_and_time_of_an_output_is_a_row(name: str, experiences: int)
     np.testing.assert_allclose(rows[2], expected.reshape(experiences, -1), rtol=1e-5, atol=1e-6)
 
 
-def test_an_output_without_an_axis_of_its_own_is_one_number_a_row() -> None:
+def test_a_scalar_output_is_one_number_per_row() -> None:
     x = keras.Input((3,))
     model = keras.Model(x, keras.ops.sum(keras.layers.Dense(2)(x), axis=-1))
     rows = Network(model).rows(tf.constant(genomes_of(model, B)), tf.constant(drawn(1, N, 3)))
@@ -130,7 +132,7 @@ def test_a_genome_for_every_input_gives_each_its_rows(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["conv1d, causal", "conv1d, same", "conv2d, grouped", "conv2d, channels first"])
-def test_more_genomes_than_get_an_operation_each_have_the_rows_of_few(name: str) -> None:
+def test_large_batches_have_the_rows_of_small_ones(name: str) -> None:
     model, x = CASES[name].build(), tf.constant(CASES[name].inputs[0][None])
     network, genomes = Network(model), tf.constant(genomes_of(model, UNROLLED_LANES + 1))
     np.testing.assert_allclose(network.rows(genomes, x)[:2], network.rows(genomes[:2], x), rtol=1e-5, atol=1e-6)
@@ -150,7 +152,7 @@ def test_a_program_knows_whether_sequences_are_too_long_for_xla(name: str, long:
     assert Network(CASES[name].build()).program.has_long_sequences() is long
 
 
-def test_a_frozen_wrapper_does_not_hide_what_its_layers_do() -> None:
+def test_layers_of_a_frozen_wrapper_are_considered() -> None:
     model = keras.Sequential(
         [keras.Input((5, 3)), keras.layers.Bidirectional(keras.layers.LSTM(2)), keras.layers.Dense(2)]
     )
@@ -200,7 +202,7 @@ SIZES = {"conv_a": 24, "conv_b": 20, "normal": 8, "out": 10}
         (["normal", "@head=2"], ["normal", "out"]),
     ],
 )
-def test_the_genome_is_what_the_patterns_say(layers: str, chosen: list[str]) -> None:
+def test_the_patterns_select_the_genome(layers: str, chosen: list[str]) -> None:
     assert build_network(model(), layers).size == sum(SIZES[name] for name in chosen)
 
 
@@ -236,7 +238,7 @@ def test_only_the_chosen_layers_change(mutation: str) -> None:
         assert tfsm.divergence(parent, child, X) == pytest.approx(0.05, rel=0.05)
 
 
-def test_a_share_is_an_intensity_of_its_own() -> None:
+def test_a_share_scales_the_intensity() -> None:
     parent = model()
     half = tfsm.mutate(parent, X, "sm-g-sum", intensity=0.02, layers="conv_b=0.5", max_change=None)
     whole = tfsm.mutate(parent, X, "sm-g-sum", intensity=0.01, layers="conv_b", max_change=None)
@@ -250,7 +252,7 @@ def test_outputs_are_those_of_the_whole_model() -> None:
     np.testing.assert_allclose(rows[0], parent(X), atol=1e-6)
 
 
-def test_a_champion_goes_back_to_its_genome() -> None:
+def test_the_genome_of_a_champion_is_recovered() -> None:
     parent = model()
     network = build_network(parent, "conv*")
     genome = network.genome + np.float32(1.0)
@@ -263,7 +265,7 @@ def test_a_champion_goes_back_to_its_genome() -> None:
         network.genome_of(forked())
 
 
-def test_layers_that_stay_are_the_same_in_every_run_of_a_seed() -> None:
+def test_fixed_layers_are_the_same_in_every_run_of_a_seed() -> None:
     def frozen(seed: int) -> list[np.ndarray]:
         result = tfsm.evolve(
             "simple-easy", mutation="control", mutated_layers="out*", model=two_layers(), runs=2, seed=seed,
@@ -292,7 +294,7 @@ def two_layers() -> keras.Model:
         ("@tail", "unknown name '@tail'; @head stands for"),
     ],
 )
-def test_a_mistake_is_told(layers: str, says: str) -> None:
+def test_mistakes_are_reported(layers: str, says: str) -> None:
     with pytest.raises(tfsm.TfsmError) as caught:
         build_network(model(), layers)
     assert says in str(caught.value)

@@ -39,18 +39,18 @@ def both(model: keras.Model, inputs: list[Any], lanes: int = 2) -> tuple[np.ndar
 
 
 @pytest.mark.parametrize("name", TAPPED)
-def test_tapped_gradients_are_those_of_a_copy_for_each_experience(name: str) -> None:
+def test_tapped_gradients_equal_those_of_copies(name: str) -> None:
     keras.utils.set_random_seed(2)
     model = CASES[name].build()
     while len(model.outputs) == 1 and len(model.outputs[0].shape) > 2:  # one row is enough, and quicker
         model = keras.Model(model.inputs, keras.ops.mean(model.outputs[0], axis=-2))
-    # The second genome sees another order.
+    # The second genome has another order of inputs.
     by_products, by_copies = both(model, [np.stack([x, x[::-1]]) for x in CASES[name].inputs])
     assert (by_copies > 0).mean() > 0.5
     np.testing.assert_allclose(by_products, by_copies, rtol=2e-4, atol=1e-6)
 
 
-def test_shared_inputs_are_as_good_as_repeated_ones() -> None:
+def test_shared_inputs_equal_repeated_ones() -> None:
     model, x = CASES["gru"].build(), CASES["gru"].inputs[0]
     alone = both(model, [x[None]])
     repeated = both(model, [np.stack([x, x])])
@@ -58,13 +58,13 @@ def test_shared_inputs_are_as_good_as_repeated_ones() -> None:
         np.testing.assert_allclose(found, repeated[1], rtol=2e-4, atol=1e-6)
 
 
-def test_every_row_of_an_output_counts_on_its_own() -> None:
+def test_every_row_of_an_output_is_separate() -> None:
     model = keras.Sequential([keras.Input((5, 3)), kl.LSTM(3, return_sequences=True), kl.Conv1D(2, 2)])
     by_products, by_copies = both(model, [drawn(2, N, 5, 3)])
     np.testing.assert_allclose(by_products, by_copies, rtol=2e-4, atol=1e-6)
 
 
-def test_places_may_be_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_positions_may_be_processed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     model = keras.Sequential([keras.Input((5, 3)), kl.Conv1D(2, 2), kl.Flatten(), kl.Dense(1)])
     x = [drawn(2, N, 5, 3)]
     whole, _ = both(model, x)
@@ -88,11 +88,11 @@ def test_layers_of_lower_precision_are_measured_too() -> None:
 
 
 @pytest.mark.parametrize("name", ["einsum", "embedding", "depthwise", "subclassed", "a mask as an argument"])
-def test_layers_that_cannot_tell_are_copied(name: str) -> None:
+def test_layers_without_per_example_gradients_are_copied(name: str) -> None:
     assert not Network(CASES[name].build()).has_per_example_gradients
 
 
-def test_a_frozen_layer_that_cannot_tell_does_not_matter() -> None:
+def test_frozen_layers_need_no_per_example_gradients() -> None:
     model = keras.Sequential([keras.Input((3,)), kl.Dense(4), kl.BatchNormalization(), kl.Dense(2)])
     model.layers[1].trainable = False
     by_products, by_copies = both(model, [drawn(2, N, 3)])

@@ -28,7 +28,7 @@ MEASURES: dict[str, Measure] = {
 
 
 def pixels(times: int = T) -> keras.Model:
-    """Return a small network of the pixel mazes' kind, in float64, where nothing hides in rounding."""
+    """Return a small network of the pixel mazes' kind, in float64, so that rounding hides no error."""
     wide = kl.Conv2D(2, 3, 2, activation="selu", dtype="float64")
     deep = kl.Conv2D(2, 2, dtype="float64")
     eye = keras.Sequential(
@@ -51,7 +51,7 @@ def frames(examples: int = 1, lanes: int = B) -> IndexedFrames:
 
 @pytest.mark.parametrize("lanes", [1, B])
 @pytest.mark.parametrize("examples", [1, 2])
-def test_frames_give_what_the_sequences_give_in_plain_keras(examples: int, lanes: int) -> None:
+def test_frames_give_the_outputs_of_sequences_in_plain_keras(examples: int, lanes: int) -> None:
     model, seen = pixels(), frames(examples, lanes)
     genomes = genomes_of(model, B)
     assert seen.shape == (lanes, examples, T, 6, 6, 1)
@@ -61,7 +61,7 @@ def test_frames_give_what_the_sequences_give_in_plain_keras(examples: int, lanes
         np.testing.assert_allclose(rows[b], expected.reshape(-1, 2), rtol=1e-12)
 
 
-def test_layers_that_see_one_time_run_once_for_each_entry() -> None:
+def test_time_distributed_layers_run_once_per_distinct_frame() -> None:
     network = Network(pixels())
     traced = tf.function(network.rows).get_concrete_function(
         tf.TensorSpec([1, network.size], tf.float64), tf.type_spec_from_value(frames(1, 1))
@@ -118,6 +118,6 @@ def test_sampling_takes_whole_sequences() -> None:
     assert taken.shape[1] == 2
 
 
-def test_other_inputs_are_written_out_as_they_are() -> None:
+def test_other_inputs_are_passed_unchanged() -> None:
     x = tf.zeros([2, 3])
     assert to_dense({"x": x})["x"] is x

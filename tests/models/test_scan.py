@@ -1,4 +1,4 @@
-"""Loops over time: values and derivatives are those of the same steps written out."""
+"""Loops over time have the values and derivatives of unrolled steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def step(now: list[tf.Tensor], state: list[tf.Tensor], fixed: list[tf.Tensor]) -
     return [[fast * slow], [fast, slow], [slow]]
 
 
-def written_out(x: tf.Tensor, start: tf.Tensor, w: tf.Tensor, *, backwards: bool = False) -> list[tf.Tensor]:
+def unroll(x: tf.Tensor, start: tf.Tensor, w: tf.Tensor, *, backwards: bool = False) -> list[tf.Tensor]:
     state, seen, total = [start, start], [tf.zeros_like(start)] * TIMES, tf.zeros_like(start)
     for t in reversed(range(TIMES)) if backwards else range(TIMES):
         (seen[t],), state, (term,) = step([x[t]], state, [w])
@@ -76,15 +76,15 @@ def derived(function: Function, order: int) -> list[tf.Tensor]:
         pytest.param(False, 3, marks=pytest.mark.slow),
     ],
 )
-def test_derivatives_are_those_of_the_steps_written_out(alone: bool, order: int, backwards: bool) -> None:
+def test_derivatives_are_those_of_unrolled_steps(alone: bool, order: int, backwards: bool) -> None:
     mine = tf.function(lambda: derived(scanned(alone=alone, backwards=backwards), order), autograph=False)()
-    plain = derived(lambda *given: written_out(*given, backwards=backwards), order)
+    plain = derived(lambda *given: unroll(*given, backwards=backwards), order)
     for a, b in zip(mine, plain, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
 
 
 def test_it_runs_outside_of_a_graph() -> None:
-    for a, b in zip(derived(scanned(alone=False), 2), derived(written_out, 2), strict=True):
+    for a, b in zip(derived(scanned(alone=False), 2), derived(unroll, 2), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
 
 
@@ -92,7 +92,7 @@ def test_the_length_may_be_unknown_beforehand() -> None:
     function = tf.function(scanned(alone=False), autograph=False)
     x, start, w = inputs()
     concrete = function.get_concrete_function(tf.TensorSpec([None, 3], x.dtype), start, w)
-    for a, b in zip(concrete(x, start, w), written_out(x, start, w), strict=True):
+    for a, b in zip(concrete(x, start, w), unroll(x, start, w), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""A recurrent network run step by step has the numbers that it has all at once."""
+"""A recurrent network has the same outputs step by step as on whole sequences."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MODELS: dict[str, Callable[[], keras.Model]] = {
 
 @pytest.mark.parametrize("tabled", [False, True], ids=["seen", "table"])
 @pytest.mark.parametrize("name", MODELS)
-def test_steps_are_the_whole(name: str, tabled: bool) -> None:
+def test_steps_agree_with_the_whole_sequence(name: str, tabled: bool) -> None:
     model = MODELS[name]()
     network = Network(model)
     genomes = tf.constant(genomes_of(model, B))
@@ -69,7 +69,7 @@ def test_steps_are_the_whole(name: str, tabled: bool) -> None:
     np.testing.assert_allclose(tf.function(steps, autograph=False)(), whole, rtol=2e-5, atol=1e-6)
 
 
-def test_few_genomes_are_filled_up_with_copies() -> None:
+def test_small_batches_are_padded_with_copies() -> None:
     network = Network(pixels(T))
     genomes = tf.constant(genomes_of(network.model, 1))
     table = tf.constant(drawn(4, 6, 6, 1, dtype="float64"))
@@ -105,7 +105,9 @@ def test_few_genomes_are_filled_up_with_copies() -> None:
         ),
     ],
 )
-def test_a_network_that_cannot_run_step_by_step_says_why(build: Callable[[], keras.Model], why: str) -> None:
+def test_a_network_that_cannot_run_step_by_step_is_refused_with_a_reason(
+    build: Callable[[], keras.Model], why: str
+) -> None:
     model = build()
     if not model.trainable_variables:
         model = keras.Sequential([keras.Input((T, 3)), kl.Dense(3), *model.layers])

@@ -52,9 +52,9 @@ class Trial:
             model = case.build()
             exact = model if case.exact is None else case.exact()
         for mine, theirs in zip(exact.variables, model.variables, strict=True):
-            mine.assign(theirs.numpy().astype(mine.dtype))  # what is not in the genome is to be the same too
+            mine.assign(theirs.numpy().astype(mine.dtype))  # weights outside the genome must agree too
         if stateful_layers(model):
-            model(doubled(case.inputs)[0])  # so that there is a state which could be lost
+            model(doubled(case.inputs)[0])  # so that there is a state that could be lost
         network = Network(model)
         genomes = genomes_of(model, count).astype(network.dtype.as_numpy_dtype)
         return cls(case, model, exact, network, genomes)
@@ -89,7 +89,7 @@ class Trial:
 
 @contextmanager
 def double() -> Iterator[None]:
-    """Let all that is made here be of float64, inputs too."""
+    """Use float64 for everything created in the body, including inputs."""
     before = keras.config.floatx()
     keras.config.set_floatx("float64")
     try:

@@ -15,7 +15,7 @@ BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 COLUMNS = ("architecture", "weights", "native", "folded", "mapped", "`sm-g-abs`", "operators")
 
 
-def tables() -> str:
+def make_tables() -> str:
     """Return a table for each family."""
     blocks = []
     for family, cases in FAMILIES.items():
@@ -42,12 +42,12 @@ def _counted(kinds: Counter[str]) -> str:
     return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in kinds.items())
 
 
-def written(page: str) -> str:
-    """Return the page with its tables as they are found now."""
+def update_page(page: str) -> str:
+    """Return the page with updated tables."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{tables()}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{make_tables()}\n\n{END}{after}"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(update_page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -38,7 +38,7 @@ class Case:
 
     @functools.cached_property
     def genome(self) -> np.ndarray:
-        """Weights large enough for the network to be far from linear."""
+        """Weights large enough for the network to be clearly nonlinear."""
         return 0.5 * np.random.default_rng(11).standard_normal(self.network.size)
 
     @functools.cached_property
@@ -117,7 +117,7 @@ def operator(name: str, **options: Any) -> Any:
 
 
 def sensitivity(name: str, of: Case, direction: np.ndarray | None = None) -> np.ndarray:
-    """Return what an operator measures of the case's genome."""
+    """Return the sensitivity that an operator measures for the genome of a case."""
     along = np.ones_like(of.genome) if direction is None else direction
     inputs = tf.constant(of.inputs[None])
     return (
@@ -135,7 +135,7 @@ def noise_of(seed: int, size: int) -> np.ndarray:
 def children(
     network: Network, genomes: np.ndarray, inputs: Any, name: str, intensity: float, seeds: list[int], **options: Any
 ) -> Any:
-    """Mutate genomes `[B, P]` that saw `[B, N, ...]` or `[1, N, ...]`, as the engine does but eagerly."""
+    """Mutate genomes `[B, P]` with experience `[B, N, ...]` or `[1, N, ...]` as the engine does, but eagerly."""
     genomes = tf.constant(genomes, network.dtype)
     seed = tf.stack([root_seed(s) for s in seeds])
     return mutate_batch(

@@ -29,7 +29,7 @@ from tfsm.testing.check_mutations import genomes, seeds
 
 @dataclass(frozen=True)
 class Shaped:
-    """An operator for one genome, out of every kernel that takes gradients."""
+    """An operator for one genome that uses every kernel with gradients."""
 
     batched: ClassVar[bool] = False
 

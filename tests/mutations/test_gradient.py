@@ -42,19 +42,19 @@ def simple(task: str = "simple-medium") -> keras.Model:
 
 @settings(max_examples=25, deadline=None)
 @given(INPUTS)
-def test_a_linear_model_is_as_sensitive_as_its_mean_absolute_input(x: np.ndarray) -> None:
+def test_abs_sensitivity_of_a_linear_model_is_the_mean_absolute_input(x: np.ndarray) -> None:
     found = tfsm.sensitivity(LINEAR, x, "sm-g-abs")
     np.testing.assert_allclose(found, [*np.repeat(np.abs(x).mean(axis=0), 2), 1, 1], rtol=1e-12, atol=1e-300)
 
 
 @settings(max_examples=25, deadline=None)
 @given(INPUTS)
-def test_a_linear_model_is_as_sensitive_as_its_absolute_summed_input(x: np.ndarray) -> None:
+def test_sum_sensitivity_of_a_linear_model_is_the_absolute_summed_input(x: np.ndarray) -> None:
     found = tfsm.sensitivity(LINEAR, x, "sm-g-sum")
     np.testing.assert_allclose(found, [*np.repeat(np.abs(x.sum(axis=0)), 2), 4, 4], rtol=1e-9, atol=1e-12)
 
 
-def test_a_linear_model_curves_as_its_inputs_second_moments() -> None:
+def test_second_order_sensitivity_of_a_linear_model_follows_from_second_moments() -> None:
     direction = np.random.default_rng(3).standard_normal(8)
     wide = np.hstack([X, np.ones((6, 1))])
     product = 2 * (wide.T @ wide / 6) @ direction.reshape(4, 2)
@@ -80,7 +80,7 @@ def test_the_simple_models_curvature() -> None:
     np.testing.assert_allclose(found, np.sqrt([2 * 100.0**2, 2 * 0.1**2]), rtol=1e-6)
 
 
-def test_opposite_experiences_wash_out_in_the_sum_alone() -> None:
+def test_opposite_experiences_cancel_only_in_the_sum() -> None:
     washout = np.array([[1.0, 1.0], [-1.0, -1.0]])
     np.testing.assert_array_equal(tfsm.sensitivity(simple(), washout, "sm-g-sum"), [0.0, 0.0])
     np.testing.assert_allclose(tfsm.sensitivity(simple(), washout, "sm-g-abs"), [100.0, 0.1], rtol=1e-6)
@@ -117,12 +117,16 @@ def test_several_outputs_are_measured_as_one_concatenated() -> None:
 
 
 def test_every_time_of_an_output_is_an_experience() -> None:
-    # A Dense layer over time is a linear model that saw every time as an input of its own.
+    # A Dense layer over time is a linear model with every time as a separate input.
     x = np.random.default_rng(4).standard_normal((5, 7, 3)).astype(np.float32)
     over_time = keras.Sequential([keras.Input((7, 3)), kl.Dense(2)])
     flat = keras.Sequential([keras.Input((3,)), kl.Dense(2)])
     direction = np.ones(8)
-    for name in ("sm-g-sum", "sm-g-abs", "sm-g-so"):  # sm-g-rms estimates so many answers, and few not
+    for name in (
+        "sm-g-sum",
+        "sm-g-abs",
+        "sm-g-so",
+    ):  # sm-g-rms estimates the sensitivity for many outputs, but not for few
         found = tfsm.sensitivity(over_time, x, name, direction)
         np.testing.assert_allclose(found, tfsm.sensitivity(flat, x.reshape(35, 3), name, direction), rtol=1e-4)
 
@@ -147,12 +151,12 @@ def test_many_outputs_are_measured_as_few_are() -> None:
 def test_a_safe_child_moves_sensitive_weights_less(name: str) -> None:
     network = Network(simple())
     found = children(network, np.zeros((20, 2)), tf.constant([[[1.0, 1.0]]]), name, 0.1, list(range(20))).genome
-    moved = np.median(np.abs(found), axis=0)
-    assert moved[0] < moved[1] / 100
+    change = np.median(np.abs(found), axis=0)
+    assert change[0] < change[1] / 100
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_the_twin_runs_as_keras_does(name: str) -> None:
+def test_the_twin_agrees_with_keras(name: str) -> None:
     of = case(name)
     rows = of.network.rows(tf.constant(of.genome[None]), tf.constant(of.inputs[None]))[0]
     np.testing.assert_allclose(rows, of.rows(of.genome, of.inputs), rtol=1e-10, atol=1e-12)
@@ -203,8 +207,8 @@ def test_the_second_order_product_is_that_of_nested_tapes_over_equation_1(name: 
     np.testing.assert_allclose(found, literal, rtol=1e-9, atol=1e-12)
 
 
-def twins_change(mutation: str, jacobian: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """Return how the twin mutates a genome of this Jacobian."""
+def compute_twin_change(mutation: str, jacobian: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Return the change of a genome with this Jacobian by the twin."""
     s = {
         "sm-g-sum": measures.sum_sensitivity(jacobian),
         "sm-g-abs": measures.abs_sensitivity(jacobian),
@@ -216,10 +220,10 @@ def twins_change(mutation: str, jacobian: np.ndarray, noise: np.ndarray) -> np.n
 
 @pytest.mark.parametrize("mutation", GRADIENT)
 @pytest.mark.parametrize("name", SPECS)
-def test_a_child_is_the_twins(name: str, mutation: str) -> None:
+def test_a_child_is_that_of_the_twin(name: str, mutation: str) -> None:
     of = case(name)
     found = children(of.network, of.genome[None], of.inputs[None], mutation, 0.05, [3]).genome[0].numpy()
-    expected = twins_change(mutation, of.jacobian, 0.05 * noise_of(3, len(of.genome)))
+    expected = compute_twin_change(mutation, of.jacobian, 0.05 * noise_of(3, len(of.genome)))
     np.testing.assert_allclose(found - of.genome, expected, rtol=1e-4, atol=1e-6)
 
 
@@ -231,7 +235,7 @@ def test_genomes_in_a_batch_with_experience_of_their_own_get_the_twins_children(
     found = children(of.network, genomes, tf.constant(inputs), mutation, 0.01, [1, 2, 3]).genome.numpy()
     for b in range(3):
         jacobian = measures.jacobian(of.rows, genomes[b], inputs[b])
-        expected = twins_change(mutation, jacobian, 0.01 * noise_of(b + 1, len(of.genome)))
+        expected = compute_twin_change(mutation, jacobian, 0.01 * noise_of(b + 1, len(of.genome)))
         np.testing.assert_allclose(found[b] - genomes[b], expected, rtol=1e-4, atol=1e-8)
 
 
@@ -242,7 +246,7 @@ def test_the_control_adds_the_twins_noise() -> None:
     np.testing.assert_allclose(found, of.genome + 0.3 * noise, rtol=1e-5, atol=1e-6)
 
 
-def test_float32_measures_what_float64_does() -> None:
+def test_float32_agrees_with_float64() -> None:
     of = case("lstm")
     narrow = keras.Sequential([keras.Input((4, 2)), keras.layers.LSTM(2), keras.layers.Dense(2)])
     genome, inputs = of.genome[None].astype(np.float32), tf.constant(of.inputs[None], tf.float32)
@@ -262,21 +266,21 @@ def change(name: str, experience: tf.Tensor, intensity: float, seed: int = 1, **
 
 
 @pytest.mark.parametrize(("zero", "expected"), [(1.0, 1.0), (4.0, 4.0), (0.001, 0.01)])
-def test_a_sensitivity_of_zero_is_replaced_and_then_kept_above_the_floor(zero: float, expected: float) -> None:
+def test_a_sensitivity_of_zero_is_replaced_before_the_floor(zero: float, expected: float) -> None:
     nothing = tf.zeros([1, 3, 2])
     for name in GRADIENT:
         found = change(name, nothing, 0.5, zero=zero)
         np.testing.assert_allclose(found, 0.5 * noise_of(1, 2) / expected, rtol=1e-5)
 
 
-def test_a_washed_out_sum_leaves_plain_noise() -> None:
+def test_a_sum_that_cancels_leaves_plain_noise() -> None:
     washout = tf.constant([[[1.0, 1.0], [-1.0, -1.0]]])
     np.testing.assert_allclose(change("sm-g-sum", washout, 0.5), 0.5 * noise_of(1, 2), rtol=1e-5)
     np.testing.assert_allclose(change("sm-g-abs", washout, 0.5), 0.5 * noise_of(1, 2) / [100, 0.1], rtol=1e-5)
 
 
 @pytest.mark.parametrize(("floor", "divisors"), [(0.01, [100.0, 0.1]), (0.5, [100.0, 0.5]), (500.0, [500.0, 500.0])])
-def test_no_sensitivity_counts_for_less_than_the_floor(floor: float, divisors: list[float]) -> None:
+def test_no_sensitivity_is_below_the_floor(floor: float, divisors: list[float]) -> None:
     for name in ("sm-g-sum", "sm-g-abs", "sm-g-rms"):
         found = change(name, ONE, 0.5, floor=floor)
         np.testing.assert_allclose(found, 0.5 * noise_of(1, 2) / divisors, rtol=1e-5)
@@ -327,7 +331,7 @@ def test_the_change_is_noise_over_a_guarded_sensitivity_for_any_seed(seed: int, 
     np.testing.assert_allclose(found, measures.child(np.zeros(2), noise, s), rtol=1e-4)
 
 
-def test_experiences_are_sampled_by_number_and_with_replacement_where_asked() -> None:
+def test_experiences_are_sampled_with_or_without_replacement() -> None:
     # Each experience makes the first weight as sensitive as its own power of two, so that sums tell which were drawn.
     powers = 2.0 ** np.arange(10)
     experience = tf.constant(np.stack([powers / 100, np.zeros(10)], axis=-1)[None], tf.float32)
@@ -345,7 +349,7 @@ def test_experiences_are_sampled_by_number_and_with_replacement_where_asked() ->
     assert all(total != 1023 for total in repeats)
 
 
-def test_an_operator_is_what_its_options_say() -> None:
+def test_options_configure_an_operator() -> None:
     assert operator("sm-g-abs", floor=0.5) == operator("sm-g-abs", floor=0.5)
     assert operator("sm-g-abs", floor=0.5) != operator("sm-g-abs")
 
@@ -389,7 +393,7 @@ COMPILED = [*(("dense", mutation) for mutation in ALL), ("many outputs", "sm-g-s
 SAME_TO_THE_BIT = [("simple-rnn", "sm-g-abs"), ("conv-lstm2d", "sm-g-sum"), ("conv-lstm2d", "sm-g-abs")]
 
 
-def network_of(name: str) -> tuple[Network, np.ndarray]:
+def make_network(name: str) -> tuple[Network, np.ndarray]:
     shape, layers = MODELS[name]
     keras.utils.set_random_seed(3)
     model = keras.Sequential([keras.Input(shape), *layers()])
@@ -412,7 +416,7 @@ def mutate(name: str, network: Network, **how: Any) -> Callable[..., tf.Tensor]:
 @pytest.mark.parametrize("mutation", ALL[1:])
 @pytest.mark.parametrize("name", MODELS)
 def test_a_child_is_the_same_eager_and_traced_alone_and_among_others(name: str, mutation: str) -> None:
-    network, inputs = network_of(name)
+    network, inputs = make_network(name)
     genomes, seeds = drawn(network, 3)
     traced = mutate(mutation, network)(genomes, tf.constant(inputs[:3]), seeds).numpy()
     eager = mutate(mutation, network).python_function
@@ -426,7 +430,7 @@ def test_a_child_is_the_same_eager_and_traced_alone_and_among_others(name: str, 
 
 @pytest.mark.parametrize(("name", "mutation"), COMPILED)
 def test_a_compiled_child_is_the_traced_one(name: str, mutation: str) -> None:
-    network, inputs = network_of(name)
+    network, inputs = make_network(name)
     genomes, seeds = drawn(network, 3)
     traced = mutate(mutation, network)(genomes, tf.constant(inputs[:3]), seeds)
     compiled = mutate(mutation, network, jit_compile=True)(genomes, tf.constant(inputs[:3]), seeds)
@@ -435,8 +439,8 @@ def test_a_compiled_child_is_the_traced_one(name: str, mutation: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "mutation"), [*COMPILED[: len(ALL)], *SAME_TO_THE_BIT])
-def test_compiled_children_are_the_same_to_the_bit_whoever_shares_the_batch(name: str, mutation: str) -> None:
-    network, inputs = network_of(name)
+def test_compiled_children_are_bitwise_independent_of_the_batch(name: str, mutation: str) -> None:
+    network, inputs = make_network(name)
     genomes, seeds = drawn(network, 20)
     compiled = mutate(mutation, network, jit_compile=True)
     together = compiled(genomes, tf.constant(inputs), seeds).numpy()
@@ -448,7 +452,7 @@ def test_compiled_children_are_the_same_to_the_bit_whoever_shares_the_batch(name
 
 @pytest.mark.parametrize("mutation", ALL)
 def test_a_shared_experience_gives_the_child_that_a_repeated_one_gives(mutation: str) -> None:
-    network, inputs = network_of("dense")
+    network, inputs = make_network("dense")
     genomes, seeds = drawn(network, 3)
     call = mutate(mutation, network).python_function
     shared = call(genomes, tf.constant(inputs[:1]), seeds)
@@ -461,7 +465,7 @@ RESCALED = ("sm-g-sum+r", "sm-g-abs+r", "sm-g-so+r", "sm-g-rms+r")
 NETWORKS = ("dense", "simple-rnn", "conv2d")
 
 
-def moved(of: object, child: tf.Tensor) -> float:
+def measure_divergence(of: object, child: tf.Tensor) -> float:
     before, after = (
         of.network.rows(tf.constant(genome), tf.constant(of.inputs[None]))  # type: ignore[attr-defined]
         for genome in (of.genome[None], child)  # type: ignore[attr-defined]
@@ -471,11 +475,11 @@ def moved(of: object, child: tf.Tensor) -> float:
 
 @pytest.mark.parametrize("mutation", RESCALED)
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("wanted", [1e-4, 0.02])
-def test_a_rescaled_child_moves_the_outputs_by_the_wanted_divergence(mutation: str, name: str, wanted: float) -> None:
+@pytest.mark.parametrize("target", [1e-4, 0.02])
+def test_a_rescaled_child_has_the_target_divergence(mutation: str, name: str, target: float) -> None:
     of = case(name)
-    child = children(of.network, of.genome[None], tf.constant(of.inputs[None]), mutation, wanted, [3])
-    assert moved(of, child.genome) == pytest.approx(wanted, rel=0.01)
+    child = children(of.network, of.genome[None], tf.constant(of.inputs[None]), mutation, target, [3])
+    assert measure_divergence(of, child.genome) == pytest.approx(target, rel=0.01)
     assert child.diagnostics["unreached"].numpy() == 0
 
 
@@ -495,14 +499,14 @@ def test_a_rescaled_child_lies_in_the_direction_of_the_gradient_variant(mutation
     np.testing.assert_allclose(change / np.linalg.norm(change), along / np.linalg.norm(along), rtol=1e-4, atol=1e-6)
 
 
-def test_where_nothing_moves_the_outputs_a_rescaled_child_says_so() -> None:
+def test_a_rescaled_child_without_any_effect_is_unreached() -> None:
     of = case("dense")
     child = children(of.network, of.genome[None], tf.zeros([1, 5, 3], tf.float64), "sm-g-abs+r", 1e9, [3])
     assert child.diagnostics["unreached"].numpy() == 1
     assert np.isfinite(child.genome.numpy()).all()
 
 
-def test_a_change_of_one_weight_by_its_inverse_sensitivity_is_worth_the_same_for_all() -> None:
+def test_a_change_by_the_inverse_sensitivity_has_equal_divergence_for_all_weights() -> None:
     """The meaning of SM-G-RMS: `(s d)^2` is the divergence of a small change `d` of one weight."""
     of = case("dense")
     s = operator("sm-g-rms").sensitivity(
@@ -511,7 +515,7 @@ def test_a_change_of_one_weight_by_its_inverse_sensitivity_is_worth_the_same_for
     for p in (0, 5, len(of.genome) - 1):
         change = np.zeros_like(of.genome)
         change[p] = 1e-4 / s[p].numpy()
-        assert moved(of, (of.genome + change)[None]) == pytest.approx(1e-8, rel=1e-2)
+        assert measure_divergence(of, (of.genome + change)[None]) == pytest.approx(1e-8, rel=1e-2)
 
 
 @pytest.mark.parametrize("mutation", ["sm-g-rms", "sm-g-sum", "sm-g-sum+r"])
@@ -526,7 +530,7 @@ def test_probes_are_drawn_by_the_childs_own_seed(mutation: str) -> None:
     np.testing.assert_allclose(together[1], alone[0], rtol=1e-9)
 
 
-def test_many_answers_are_probed_and_few_measured_exactly() -> None:
+def test_many_outputs_are_estimated_and_few_are_exact() -> None:
     few, many = case("lstm, every time a row"), case("conv-lstm2d")
     assert few.network.output_size == 8
     assert many.network.output_size == 2

@@ -19,7 +19,7 @@ def divergence(of: object, child: np.ndarray) -> float:
 
 @pytest.mark.parametrize("target", [1e-4, 0.005, 0.03])
 @pytest.mark.parametrize("name", SPECS)
-def test_a_child_diverges_as_wanted_within_one_percent(name: str, target: float) -> None:
+def test_a_child_has_the_target_divergence_within_one_percent(name: str, target: float) -> None:
     of = case(name)
     genomes = np.tile(of.genome, (4, 1))
     found = children(of.network, genomes, tf.constant(of.inputs[None]), "sm-r", target, [1, 2, 3, 4])
@@ -35,7 +35,7 @@ def test_the_tolerance_is_kept(tolerance: float) -> None:
     assert divergence(of, found.genome[0].numpy()) == pytest.approx(0.05, rel=tolerance * 1.01)
 
 
-def test_the_direction_is_the_noises() -> None:
+def test_the_change_has_the_direction_of_the_noise() -> None:
     of = case("dense")
     found = children(of.network, of.genome[None], of.inputs[None], "sm-r", 0.05, [7]).genome[0].numpy()
     change, noise = found - of.genome, noise_of(7, len(of.genome))
@@ -50,7 +50,7 @@ def test_the_mean_over_outputs_is_a_smaller_measure() -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**62), st.floats(1e-5, 0.2))
-def test_any_seed_and_target_will_do(seed: int, target: float) -> None:
+def test_any_seed_and_reachable_target_works(seed: int, target: float) -> None:
     of = case("dense")
     found = children(of.network, of.genome[None], of.inputs[None], "sm-r", target, [seed])
     child = found.genome[0].numpy()
@@ -61,7 +61,7 @@ def test_any_seed_and_target_will_do(seed: int, target: float) -> None:
     assert np.isfinite(child).all()
 
 
-def test_what_bounded_outputs_cannot_reach_is_told_and_the_nearest_child_kept() -> None:
+def test_a_target_beyond_bounded_outputs_is_unreached_with_the_nearest_child() -> None:
     of = case("dense")  # three probabilities: no more than 2 apart
     found = children(of.network, np.tile(of.genome, (2, 1)), tf.constant(of.inputs[None]), "sm-r", 3.0, [1, 2])
     np.testing.assert_array_equal(found.diagnostics["unreached"], [1.0, 1.0])

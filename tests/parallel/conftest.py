@@ -1,4 +1,4 @@
-"""One pool of each kind, which the tests of the contract share."""
+"""One pool of each kind, shared by the tests of the common contract."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def make(request: pytest.FixtureRequest) -> Iterator[Make]:
         return
     if find_spec("ray") is None:  # not importorskip: Ray looks at the environment when it is imported
         pytest.skip("Ray is not installed")
-    connection = connect(None, 8)  # one for all, because it takes seconds to start
+    connection = connect(None, 8)  # shared, because it takes seconds to start
     yield RayPool
     connection.close()
 
 
 @pytest.fixture(scope="module")
 def pool(make: Make) -> Iterator[Pool]:
-    with make(2) as made:
-        yield made
+    with make(2) as shared:
+        yield shared

@@ -1,4 +1,4 @@
-"""How tests talk with a pool."""
+"""Send tasks to a pool and receive their messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfsm.parallel.worker import Task
 PATIENCE = 60.0
 
 
-def next_of(pool: Pool, worker: int) -> Message:
+def receive_one(pool: Pool, worker: int) -> Message:
     """Wait for exactly one message."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
@@ -20,28 +20,28 @@ def next_of(pool: Pool, worker: int) -> Message:
         if found:
             assert [message.worker for message in found] == [worker]
             return found[0]
-    raise AssertionError("nothing was heard")
+    raise AssertionError("no message arrived")
 
 
-def all_of(pool: Pool, *workers: int) -> dict[int, list[Message]]:
-    """Wait until some workers have ended their tasks, one way or another."""
+def receive_until_done(pool: Pool, *workers: int) -> dict[int, list[Message]]:
+    """Wait until some workers have ended their tasks, with a result, a failure or a death."""
     found: dict[int, list[Message]] = {worker: [] for worker in workers}
     deadline = time.monotonic() + PATIENCE
-    while not all(got and got[-1].kind != "event" for got in found.values()):
+    while not all(messages and messages[-1].kind != "event" for messages in found.values()):
         assert time.monotonic() < deadline, found
         for message in pool.wait(1.0):
             found[message.worker].append(message)
     return found
 
 
-def outcome(pool: Pool, task: Task, worker: int = 0) -> list[tuple[str, Any]]:
-    """Do a task, and return all that is told of it."""
+def run_to_end(pool: Pool, task: Task, worker: int = 0) -> list[tuple[str, Any]]:
+    """Run a task, and return all its messages."""
     pool.submit(worker, task)
-    return [(message.kind, message.content) for message in all_of(pool, worker)[worker]]
+    return [(message.kind, message.content) for message in receive_until_done(pool, worker)[worker]]
 
 
-def is_gone(process: int) -> bool:
-    """Say whether a process ends within seconds; one that nobody has asked for its exit code has ended too."""
+def exits_soon(process: int) -> bool:
+    """Return whether a process exits within seconds; a zombie has exited too."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:

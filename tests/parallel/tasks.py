@@ -1,4 +1,4 @@
-"""Tasks that do one thing each."""
+"""Tasks for tests of pools; each does one thing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tfsm.parallel.worker import WorkerContext
 
 
 @dataclass(frozen=True)
-class Says:
+class YieldValues:
     """Yields some values and returns another."""
 
     values: tuple[Any, ...] = ()
@@ -32,8 +32,8 @@ class Says:
 
 
 @dataclass(frozen=True)
-class Waits:
-    """Yields its process's number, then waits for a file, then yields again."""
+class WaitForFile:
+    """Yields its process id, then waits for a file, then yields again."""
 
     file: Path
 
@@ -45,8 +45,8 @@ class Waits:
 
 
 @dataclass(frozen=True)
-class Dies:
-    """Yields its process's number, then ends in one of several ways."""
+class Die:
+    """Yields its process id, then dies in one of several ways."""
 
     how: str
 
@@ -65,7 +65,7 @@ class Dies:
 
 
 @dataclass(frozen=True)
-class Raises:
+class Raise:
     """Yields once, then raises."""
 
     error: BaseException
@@ -75,12 +75,12 @@ class Raises:
         raise self.error
 
 
-def ours(context: WorkerContext) -> Iterator[Any]:
+def raise_user_error(context: WorkerContext) -> Iterator[Any]:
     raise TfsmError("no such thing: take another\nand a second line")
     yield
 
 
-def runs_out_of_memory(context: WorkerContext) -> Iterator[Any]:
+def run_out_of_memory(context: WorkerContext) -> Iterator[Any]:
     limits = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, limits[1]))
@@ -90,38 +90,38 @@ def runs_out_of_memory(context: WorkerContext) -> Iterator[Any]:
         resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
-def spins(context: WorkerContext) -> Iterator[Any]:
+def spin(context: WorkerContext) -> Iterator[Any]:
     yield os.getpid()
     while True:
         pass
 
 
-def sleeps(context: WorkerContext) -> Iterator[Any]:
+def sleep(context: WorkerContext) -> Iterator[Any]:
     yield os.getpid()
     time.sleep(3600)
 
 
-def floods(context: WorkerContext) -> Iterator[Any]:
+def flood(context: WorkerContext) -> Iterator[Any]:
     number = 0
     while True:
         yield number
         number += 1
 
 
-def until_stopped(context: WorkerContext) -> Iterator[Any]:
+def run_until_stopped(context: WorkerContext) -> Iterator[Any]:
     yield context.should_stop()
     while not context.should_stop():
         time.sleep(0.01)
     return "stopped"
 
 
-def counts(context: WorkerContext) -> Iterator[Any]:
+def count_tasks(context: WorkerContext) -> Iterator[Any]:
     context.cache["tasks"] = context.cache.get("tasks", 0) + 1
     yield context.cache["tasks"]
     return os.getpid()
 
 
-def prints(context: WorkerContext) -> Iterator[Any]:
+def print_much(context: WorkerContext) -> Iterator[Any]:
     for number in range(3):
         print("seen nowhere", "x" * 200_000)
         print("seen nowhere", "x" * 200_000, file=sys.stderr)
@@ -129,23 +129,23 @@ def prints(context: WorkerContext) -> Iterator[Any]:
         yield number
 
 
-def environment(context: WorkerContext) -> Iterator[Any]:
+def yield_environment(context: WorkerContext) -> Iterator[Any]:
     yield dict(os.environ), "tensorflow" in sys.modules
 
 
-def threads_of_tensorflow(context: WorkerContext) -> Iterator[Any]:
+def count_tensorflow_threads(context: WorkerContext) -> Iterator[Any]:
     import tensorflow as tf
 
     tf.linalg.matmul(tf.ones((512, 512)), tf.ones((512, 512))).numpy()
     yield len(os.listdir("/proc/self/task"))
 
 
-def unsendable(context: WorkerContext) -> Iterator[Any]:
+def yield_unsendable(context: WorkerContext) -> Iterator[Any]:
     yield (number for number in range(3))
 
 
 @dataclass(frozen=True)
-class Doubles:
+class DoubleArray:
     """Yields twice an array."""
 
     array: Any
@@ -154,7 +154,7 @@ class Doubles:
         yield self.array * 2
 
 
-def starts_another(context: WorkerContext) -> Iterator[Any]:
+def start_subprocess(context: WorkerContext) -> Iterator[Any]:
     import subprocess
 
     yield subprocess.Popen(["sleep", "3600"]).pid
@@ -165,13 +165,13 @@ class Unloadable:
     """Can be pickled but not loaded."""
 
     def __reduce__(self) -> Any:
-        return _refuses, ()
+        return _refuse, ()
 
 
-def _refuses() -> None:
+def _refuse() -> None:
     raise RuntimeError("not here")
 
 
-def sends_unloadable(context: WorkerContext) -> Iterator[Any]:
+def send_unloadable(context: WorkerContext) -> Iterator[Any]:
     yield Unloadable()
     time.sleep(3600)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.parallel.pools import is_gone
+from tests.parallel.pools import exits_soon
 from tfsm.parallel.processes import Channel, ChildProcess
 
 TARGET = "tests.parallel.test_processes"
@@ -34,7 +34,7 @@ def fail(channel: Channel) -> None:
     raise RuntimeError("no luck")
 
 
-def test_messages_of_any_size_go_both_ways_and_prints_are_not_in_between(capfd: pytest.CaptureFixture[str]) -> None:
+def test_messages_of_any_size_are_separate_from_printed_output(capfd: pytest.CaptureFixture[str]) -> None:
     child = ChildProcess(f"{TARGET}:echo")
     for frames in ([], [b""], [b"x"], [bytes(10), bytes(10**6), b"yz"]):
         child.channel.send("kind", frames)
@@ -53,7 +53,7 @@ def test_a_child_that_does_not_end_is_killed() -> None:
     assert child.close(grace=0.1) == -signal.SIGKILL, "closing again does nothing"
 
 
-def test_a_death_is_an_eof_and_can_be_described() -> None:
+def test_a_death_is_an_eof_with_a_description() -> None:
     child = ChildProcess(f"{TARGET}:fail", quiet=True)
     with pytest.raises(EOFError):
         child.channel.receive()
@@ -66,7 +66,7 @@ def test_a_child_ends_with_its_parent() -> None:
     first = ChildProcess(f"{TARGET}:start_another")
     other = int(first.channel.receive()[1][0])
     first.kill()
-    assert is_gone(other)
+    assert exits_soon(other)
 
 
 def start_another(channel: Channel) -> None:

@@ -1,4 +1,4 @@
-"""What is particular to actors of Ray."""
+"""Pools of Ray actors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import pytest
 
 from tests.parallel import tasks
-from tests.parallel.pools import is_gone, outcome
+from tests.parallel.pools import exits_soon, run_to_end
 from tfsm.errors import TfsmError
 from tfsm.parallel import ray_pool
 from tfsm.parallel.pool import THREAD_VARIABLES
@@ -21,7 +21,7 @@ from tfsm.parallel.ray_pool import RayPool, connect
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 
 
-def test_what_to_install_is_said_where_ray_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_ray_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(TfsmError, match=r"^a pool of Ray workers needs ray: pip install 'tfsm\[ray\]'$"):
         RayPool(1)
@@ -64,14 +64,14 @@ def test_a_server_that_is_not_ray_is_reported() -> None:
 SCRIPT = """
 import os, signal, sys
 from tests.parallel import tasks
-from tests.parallel.pools import outcome
+from tests.parallel.pools import run_to_end
 from tfsm.parallel.ray_pool import RayPool
 if __name__ == "__main__":
     with RayPool(1, threads=3) as pool:
         import psutil
-        outcome(pool, tasks.prints)
-        assert outcome(pool, tasks.Dies("segfault"))[-1][0] == "died"
-        environ, imported = outcome(pool, tasks.environment)[0][1]
+        run_to_end(pool, tasks.print_much)
+        assert run_to_end(pool, tasks.Die("segfault"))[-1][0] == "died"
+        environ, imported = run_to_end(pool, tasks.yield_environment)[0][1]
         assert not imported
         numbers = [process.pid for process in psutil.Process().children(recursive=True)]
         sockets = [entry for entry in psutil.net_connections("tcp") if entry.pid in numbers]
@@ -84,7 +84,7 @@ if __name__ == "__main__":
 
 
 @needs_ray
-def test_a_ray_of_our_own_is_quiet_keeps_to_this_machine_and_ends_with_the_pool() -> None:
+def test_a_private_ray_is_quiet_local_and_ends_with_the_pool() -> None:
     pytest.importorskip("psutil")
     path = os.pathsep.join(path or os.getcwd() for path in sys.path)
     found = subprocess.run(
@@ -97,25 +97,25 @@ def test_a_ray_of_our_own_is_quiet_keeps_to_this_machine_and_ends_with_the_pool(
     assert found.stderr == ""
     numbers, threads, listening = found.stdout.splitlines()
     assert len(numbers.split()) > 2
-    assert all(is_gone(int(number)) for number in numbers.split())
+    assert all(exits_soon(int(number)) for number in numbers.split())
     assert threads == "3 3 3"
     assert {address.removeprefix("::ffff:") for address in listening.split()} == {"127.0.0.1"}
 
 
 @needs_ray
 @pytest.mark.slow
-def test_what_is_waited_for_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_workers_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_pool, "NOTICE_SECONDS", 2.0)
-    said: list[str] = []
+    messages: list[str] = []
     connection = connect(None, 1)
     try:
-        with RayPool(2, notify=said.append) as pool:
-            while not said:
+        with RayPool(2, notify=messages.append) as pool:
+            while not messages:
                 pool.wait(1.0)
             pool.wait(2.0)
-            begun = next(number for number in range(2) if pool.is_ready(number))
-            assert outcome(pool, tasks.Says((1,)), begun)[0] == ("event", 1)
+            started = next(number for number in range(2) if pool.is_ready(number))
+            assert run_to_end(pool, tasks.YieldValues((1,)), started)[0] == ("event", 1)
     finally:
         connection.close()
-    assert said == ["waiting for 1 of 2 workers to start: each needs 1 CPU, and Ray has 0 of 1 free"]
+    assert messages == ["waiting for 1 of 2 workers to start: each needs 1 CPU, and Ray has 0 of 1 free"]
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

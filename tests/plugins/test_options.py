@@ -85,7 +85,7 @@ def test_defaults_are_values_and_a_missing_one_makes_the_option_required() -> No
     assert [option.name for option in describe(Options) if option.required] == ["required"]
 
 
-def test_only_what_was_given_is_returned() -> None:
+def test_only_given_options_are_returned() -> None:
     assert accepted() == {}
     assert accepted(size=3) == {"size": 3}
 
@@ -154,12 +154,12 @@ def test_typed_values_keep_their_type_and_a_whole_number_is_a_number(name: str, 
         ("layers", [], "--set layers=[]: expected a list of int of length >= 1"),
     ],
 )
-def test_a_bad_value_is_named_with_what_was_expected(name: str, given: object, complaint: str) -> None:
+def test_an_invalid_value_is_reported_with_the_expected_one(name: str, given: object, complaint: str) -> None:
     assert validation_error(**{name: given}) == complaint
 
 
 @pytest.mark.parametrize("given", [float("nan"), float("inf"), float("-inf"), "nan", "inf", "-Infinity"])
-def test_what_is_not_finite_is_rejected(given: object) -> None:
+def test_values_that_are_not_finite_are_rejected(given: object) -> None:
     assert validation_error(floor=given).endswith(": expected a finite number > 0")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.fake_distribution import FakeSite, registering
+from tests.helpers.fake_distribution import FakeSite, make_plugin_source
 from tfsm.errors import TfsmError, UnknownNameError
 from tfsm.plugins import PluginInfo, Plugins, hookspecs, load_plugins
 
@@ -35,7 +35,7 @@ def only(plugins: Plugins) -> PluginInfo:
 
 
 def test_a_plugin_registers_its_parts(site: FakeSite) -> None:
-    plugins = load(*site.install("foo-dist", {"foo": registering("b", "a")}, version="1.2"))
+    plugins = load(*site.install("foo-dist", {"foo": make_plugin_source("b", "a")}, version="1.2"))
     info = only(plugins)
     assert (info.name, info.distribution, info.version) == ("foo", "foo-dist", "1.2")
     assert (info.state, info.reason) == ("loaded", "")
@@ -47,7 +47,7 @@ def test_a_plugin_registers_its_parts(site: FakeSite) -> None:
 
 @pytest.mark.parametrize("kind", ["mutation", "domain", "selection", "observer"])
 def test_every_kind_has_its_hook(site: FakeSite, kind: str) -> None:
-    plugins = load(*site.install("foo-dist", {"foo": registering("a", kind=kind)}))
+    plugins = load(*site.install("foo-dist", {"foo": make_plugin_source("a", kind=kind)}))
     found = {
         "mutation": plugins.mutations,
         "domain": plugins.domains,
@@ -64,13 +64,13 @@ def test_a_plugin_that_registers_nothing_is_loaded(site: FakeSite) -> None:
 
 
 def test_an_entry_point_made_by_hand_belongs_to_no_distribution(site: FakeSite) -> None:
-    site.module("by_hand", registering("a"))
+    site.module("by_hand", make_plugin_source("a"))
     info = only(load(EntryPoint("foo", "by_hand", "tfsm")))
     assert (info.state, info.distribution, info.version) == ("loaded", "unknown distribution", "")
 
 
 def test_two_loads_share_nothing(site: FakeSite) -> None:
-    points = site.install("foo-dist", {"foo": registering("a")})
+    points = site.install("foo-dist", {"foo": make_plugin_source("a")})
     assert list(load(*points).mutations) == ["a"]
     assert list(load(*points, disabled=("foo",)).mutations) == []
     assert list(load(*points).mutations) == ["a"]
@@ -83,22 +83,24 @@ def test_two_loads_share_nothing(site: FakeSite) -> None:
         ("raise RuntimeError('two\\nlines')", "RuntimeError: two lines"),
         ("import sys; sys.exit(3)", "SystemExit: 3"),
         ("def broken(:", "SyntaxError: "),
-        (registering("a", extra="raise ValueError('half-way')"), "ValueError: half-way"),
-        (registering("a", extra="raise SystemExit(4)"), "SystemExit: 4"),
-        (registering("a", "a"), "mutation 'a' is registered twice by plugin 'foo' (foo-dist)"),
-        (registering("Bad Name"), "bad mutation name 'Bad Name'"),
-        (registering("a", target="no-colon"), "mutation 'a' has a bad target 'no-colon'"),
+        (make_plugin_source("a", extra="raise ValueError('half-way')"), "ValueError: half-way"),
+        (make_plugin_source("a", extra="raise SystemExit(4)"), "SystemExit: 4"),
+        (make_plugin_source("a", "a"), "mutation 'a' is registered twice by plugin 'foo' (foo-dist)"),
+        (make_plugin_source("Bad Name"), "bad mutation name 'Bad Name'"),
+        (make_plugin_source("a", target="no-colon"), "mutation 'a' has a bad target 'no-colon'"),
         (
-            registering("a").replace("mutations", "mutation"),
+            make_plugin_source("a").replace("mutations", "mutation"),
             "unknown hook 'tfsm_register_mutation', did you mean 'tfsm_register_mutations'?",
         ),
-        (registering("a").replace("@hookimpl", ""), "'tfsm_register_mutations' is not marked with @hookimpl"),
-        (registering("a").replace("(registry)", "(reg)"), "PluginValidationError: "),
+        (make_plugin_source("a").replace("@hookimpl", ""), "'tfsm_register_mutations' is not marked with @hookimpl"),
+        (make_plugin_source("a").replace("(registry)", "(reg)"), "PluginValidationError: "),
     ],
 )
-def test_a_broken_plugin_says_why_on_one_line_and_registers_nothing(site: FakeSite, source: str, reason: str) -> None:
+def test_a_broken_plugin_is_reported_in_one_line_and_registers_nothing(
+    site: FakeSite, source: str, reason: str
+) -> None:
     broken = site.install("foo-dist", {"foo": source}, version="1.2")
-    good = site.install("zoo-dist", {"zoo": registering("good")})
+    good = site.install("zoo-dist", {"zoo": make_plugin_source("good")})
     plugins = load(*broken, *good)
     assert [info.state for info in plugins.infos] == ["broken", "loaded"]
     assert plugins.infos[0].reason.startswith(reason)
@@ -108,8 +110,8 @@ def test_a_broken_plugin_says_why_on_one_line_and_registers_nothing(site: FakeSi
     assert "\n" not in plugins.warnings()[0]
 
 
-def test_what_one_hook_registered_goes_when_another_hook_fails(site: FakeSite) -> None:
-    source = registering("a") + registering("b", kind="selection", extra="1 / 0")
+def test_a_failing_hook_removes_all_parts_of_its_plugin(site: FakeSite) -> None:
+    source = make_plugin_source("a") + make_plugin_source("b", kind="selection", extra="1 / 0")
     plugins = load(*site.install("foo-dist", {"foo": source}))
     assert only(plugins).reason == "ZeroDivisionError: division by zero"
     assert not plugins.mutations
@@ -126,9 +128,9 @@ def test_an_optional_unknown_hook_is_fine(site: FakeSite) -> None:
     assert only(load(*site.install("foo-dist", {"foo": source}))).state == "loaded"
 
 
-def test_of_two_plugins_with_one_name_for_a_part_the_first_stays_whole(site: FakeSite) -> None:
-    later = site.install("later-dist", {"b-plugin": registering("own", "shared")})
-    first = site.install("first-dist", {"a-plugin": registering("shared")})
+def test_of_two_plugins_with_the_same_part_the_first_is_kept(site: FakeSite) -> None:
+    later = site.install("later-dist", {"b-plugin": make_plugin_source("own", "shared")})
+    first = site.install("first-dist", {"a-plugin": make_plugin_source("shared")})
     plugins = load(*later, *first)
     assert [(info.name, info.state) for info in plugins.infos] == [("a-plugin", "loaded"), ("b-plugin", "broken")]
     assert plugins.infos[1].reason == (
@@ -137,15 +139,15 @@ def test_of_two_plugins_with_one_name_for_a_part_the_first_stays_whole(site: Fak
     assert {name: entry.plugin for name, entry in plugins.mutations.items()} == {"shared": "a-plugin"}
 
 
-def test_one_name_may_stand_for_parts_of_different_kinds(site: FakeSite) -> None:
-    source = registering("same") + registering("same", kind="domain")
+def test_parts_of_different_kinds_may_share_a_name(site: FakeSite) -> None:
+    source = make_plugin_source("same") + make_plugin_source("same", kind="domain")
     plugins = load(*site.install("foo-dist", {"foo": source}))
     assert (list(plugins.mutations), list(plugins.domains)) == (["same"], ["same"])
 
 
-def test_of_two_plugins_with_one_name_the_second_is_broken_and_not_imported(site: FakeSite) -> None:
+def test_of_two_plugins_with_the_same_name_the_second_is_broken(site: FakeSite) -> None:
     second = site.install("b-dist", {"foo": "raise AssertionError('imported')"})
-    first = site.install("a-dist", {"foo": registering("a")}, version="2.0")
+    first = site.install("a-dist", {"foo": make_plugin_source("a")}, version="2.0")
     infos = load(*second, *first).infos
     assert [(info.distribution, info.state) for info in infos] == [("a-dist", "loaded"), ("b-dist", "broken")]
     assert infos[1].reason == "a-dist 2.0 has a plugin of the same name"
@@ -171,7 +173,7 @@ def test_disabled_plugins_are_listed_and_not_imported(
     assert plugins.warnings() == []
 
 
-def test_disabling_what_is_not_installed_is_an_error_with_a_suggestion(site: FakeSite) -> None:
+def test_disabling_an_unknown_plugin_is_an_error_with_a_suggestion(site: FakeSite) -> None:
     points = site.install("foo-dist", {"foo-plugin": ""})
     with pytest.raises(UnknownNameError, match="no plugin named 'foo-plugn', did you mean 'foo-plugin'"):
         load(*points, disabled=("foo-plugn",))
@@ -192,16 +194,16 @@ def test_strict_mode_can_be_off(site: FakeSite, value: str) -> None:
     assert only(load(*points, environ={"TFSM_STRICT_PLUGINS": value})).state == "broken"
 
 
-def test_strict_mode_lets_a_disabled_plugin_be(site: FakeSite) -> None:
+def test_strict_mode_ignores_disabled_plugins(site: FakeSite) -> None:
     points = site.install("foo-dist", {"foo": "1 / 0"})
     assert only(load(*points, disabled=("foo",), environ={"TFSM_STRICT_PLUGINS": "1"})).state == "disabled"
 
 
-STATED = "tfsm_hooks = {!r}\n" + registering("a")
+STATED = "tfsm_hooks = {!r}\n" + make_plugin_source("a")
 
 
 def test_a_plugin_states_the_version_of_the_interface_it_was_written_for(site: FakeSite) -> None:
-    infos = load(*site.install("foo-dist", {"foo": STATED.format(2), "zoo": registering("b")})).infos
+    infos = load(*site.install("foo-dist", {"foo": STATED.format(2), "zoo": make_plugin_source("b")})).infos
     assert [(info.name, info.state, info.hooks) for info in infos] == [("foo", "loaded", 2), ("zoo", "loaded", None)]
 
 
@@ -217,7 +219,7 @@ def test_a_version_that_this_tfsm_does_not_have_is_reported_in_one_line(
     site: FakeSite, stated: Any, reason: str
 ) -> None:
     points = site.install("foo-dist", {"foo": STATED.format(stated)}, version="1.2")
-    plugins = load(*points, *site.install("zoo-dist", {"zoo": registering("good")}))
+    plugins = load(*points, *site.install("zoo-dist", {"zoo": make_plugin_source("good")}))
     assert plugins.warnings() == [f"plugin 'foo' (foo-dist 1.2) is broken: {reason}"]
     assert list(plugins.mutations) == ["good"]
 
@@ -234,5 +236,5 @@ def test_a_plugin_that_is_too_old_is_reported_in_one_line(site: FakeSite, monkey
 
 
 def test_a_plugin_for_another_version_has_none_of_its_hooks_called(site: FakeSite) -> None:
-    source = "tfsm_hooks = 3\n" + registering("a", extra="raise AssertionError('called')")
+    source = "tfsm_hooks = 3\n" + make_plugin_source("a", extra="raise AssertionError('called')")
     assert only(load(*site.install("foo-dist", {"foo": source}))).reason.startswith("it was written for version 3")

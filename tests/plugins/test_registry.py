@@ -34,7 +34,7 @@ def registry() -> Registry:
     return Registry("mutation", plugin="foo", distribution="foo-dist", taken={})
 
 
-def test_what_is_added_is_kept_in_order_with_its_origin(registry: Registry) -> None:
+def test_added_parts_are_kept_in_order_with_their_origin(registry: Registry) -> None:
     registry.add("b", "m:B", description="two\n  lines", options=SomeOptions)
     registry.add("a", "m.n:A")
     assert registry.entries == (
@@ -44,7 +44,7 @@ def test_what_is_added_is_kept_in_order_with_its_origin(registry: Registry) -> N
 
 
 @pytest.mark.parametrize("name", ["a", "sm-g-abs", "0", "a+b._-c", "1.5"])
-def test_good_names_are_taken(registry: Registry, name: str) -> None:
+def test_valid_names_are_accepted(registry: Registry, name: str) -> None:
     registry.add(name, "m:A")
     assert [entry.name for entry in registry.entries] == [name]
 
@@ -84,7 +84,7 @@ def test_a_domain_is_registered_with_its_defaults() -> None:
     registry = Registry("domain", plugin="foo", distribution="foo-dist", taken={})
     table: dict[str, Any] = {"population": 3, "observers": ("csv",), "intensity": {"control": 0.5}}
     registry.add("a", "m:A", defaults=table)
-    table["intensity"]["control"] = 7  # The plugin may change its own table: a copy is registered.
+    table["intensity"]["control"] = 7  # A copy is registered, so the plugin may change its own table.
     registry.add("b", "m:B")
     plain = {"population": 3, "observers": ["csv"], "intensity": {"control": 0.5}}
     assert [entry.defaults for entry in registry.entries] == [plain, {}]
@@ -132,7 +132,7 @@ def test_a_target_that_cannot_be_loaded_is_named_in_full(target: str, complaint:
     assert complaint in message
 
 
-def test_a_target_whose_import_raises_is_an_error_of_the_part(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_failing_import_of_a_target_is_an_error_of_the_part(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "tfsm_test_raising.py").write_text("raise RuntimeError('no GPU here')")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(TfsmError, match="RuntimeError: no GPU here"):

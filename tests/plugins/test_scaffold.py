@@ -1,4 +1,4 @@
-"""New packages: which names are rejected, what is written, that it passes its own tests, and that two of them run."""
+"""New packages: names, files, tests, and two of them in one run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.package import EXAMPLE, TUTORIALS, begun, written
+from tests.docs.package import EXAMPLE, TUTORIALS, parse_new_command, write_tutorial_package
 from tests.helpers.fake_distribution import FakeSite
 from tests.testing.running import pytest_in, ruff
 from tfsm.errors import TfsmError
@@ -49,7 +49,7 @@ def test_a_package_may_be_named_with_its_prefix() -> None:
     assert names_for("tfsm-my-noise", "mutation") == names_for("my-noise", "mutation")
 
 
-def test_names_that_are_taken_are_rejected(tmp_path: Path) -> None:
+def test_existing_names_are_rejected(tmp_path: Path) -> None:
     plugins = load_plugins()
     with pytest.raises(TfsmError, match=r"mutation 'control' already exists, registered by plugin 'tfsm-mutations'"):
         write_package(names_for("control", "mutation"), plugins, tmp_path / "new")
@@ -61,7 +61,7 @@ def test_names_that_are_taken_are_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_package_has_all_that_is_needed(kind: Kind, tmp_path: Path) -> None:
+def test_a_package_is_complete(kind: Kind, tmp_path: Path) -> None:
     folder = new(kind, tmp_path)
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     module = f"tfsm_try_{kind}"
@@ -108,48 +108,52 @@ def test_a_new_domain_and_a_new_mutation_run_together(tmp_path: Path, monkeypatc
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> tuple[FakeSite, list[Path]]:
-    """Every kind of new package, the packages of the tutorials, and the example; all of them installed."""
+    """Install every kind of new package, the packages of the tutorials, and the example."""
     folder = tmp_path_factory.mktemp("packages")
     site = FakeSite(tmp_path_factory.mktemp("site"))
-    found = [*(new(kind, folder) for kind in KINDS), *(written(page, folder) for page in TUTORIALS), EXAMPLE]
+    found = [
+        *(new(kind, folder) for kind in KINDS),
+        *(write_tutorial_package(page, folder) for page in TUTORIALS),
+        EXAMPLE,
+    ]
     for package in found:
         site.install_source(package)
     return site, found
 
 
-def test_they_pass_ruff(packages: tuple[FakeSite, list[Path]]) -> None:
+def test_packages_pass_ruff(packages: tuple[FakeSite, list[Path]]) -> None:
     for arguments in (("check",), ("format", "--check")):
         ended = ruff(*arguments, *map(str, packages[1]))
         assert ended.returncode == 0, ended.stdout
 
 
 @pytest.mark.slow
-def test_they_pass_their_own_tests_at_once(packages: tuple[FakeSite, list[Path]]) -> None:
+def test_packages_pass_their_quick_tests(packages: tuple[FakeSite, list[Path]]) -> None:
     site, found = packages
-    begun, others = found[: len(KINDS)], found[len(KINDS) :]
+    new_packages, others = found[: len(KINDS)], found[len(KINDS) :]
     own = [test for package in others for test in _own_tests(package)]
     assert len(own) == 8
-    # Whole runs, and the suite for the others, are left to the slow test.
+    # The slow test covers complete runs, and the checks of the other packages.
     ended = pytest_in(
-        site, *(str(package / "tests") for package in begun), *own, "-k", "not lock-step and not affect-the-run"
+        site, *(str(package / "tests") for package in new_packages), *own, "-k", "not lock-step and not affect-the-run"
     )
     assert ended.returncode == 0, ended.stdout[-4000:]
     assert "skipped" not in ended.stdout
 
 
 @pytest.mark.slow
-def test_they_pass_all_of_them(packages: tuple[FakeSite, list[Path]]) -> None:
+def test_packages_pass_all_their_tests(packages: tuple[FakeSite, list[Path]]) -> None:
     site, found = packages
     ended = pytest_in(site, *(str(package / "tests") for package in found))
     assert ended.returncode == 0, ended.stdout[-4000:]
 
 
-def test_every_tutorial_is_about_another_kind() -> None:
-    assert sorted(begun(page).kind for page in TUTORIALS) == ["domain", "mutation", "selection"]
+def test_every_tutorial_covers_another_kind() -> None:
+    assert sorted(parse_new_command(page).kind for page in TUTORIALS) == ["domain", "mutation", "selection"]
 
 
 def _own_tests(package: Path) -> list[str]:
-    """Return the tests of a package that are not those which every part must pass."""
+    """Return the tests of a package other than the common checks."""
     (file,) = (package / "tests").glob("test_*.py")
     nodes = ast.parse(file.read_text(encoding="utf-8")).body
     tests = [node for node in nodes if isinstance(node, ast.FunctionDef)]

@@ -21,7 +21,7 @@ from tfsm.plugins.scaffold import names_for, usage_example, write_package
 SMALL = ("--population", "6", "--evaluations", "12", "--quiet", "--json")
 
 
-def ended(*command: str, cwd: Path, environ: dict[str, str]) -> str:
+def run_command(*command: str, cwd: Path, environ: dict[str, str]) -> str:
     result = subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=900, check=False)
     assert result.returncode == 0, f"{command}\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}"
     return result.stdout
@@ -36,7 +36,7 @@ def test_wheels_in_a_fresh_environment_run_by_name(tmp_path: Path) -> None:
     packages = [write_package(names, load_plugins(), tmp_path / names.package) for names in every]
     wheels = tmp_path / "wheels"
     for source in (ROOT, EXAMPLE, *packages):
-        ended(
+        run_command(
             *(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheels), str(source)),
             cwd=tmp_path,
             environ=environ,
@@ -51,26 +51,28 @@ def test_wheels_in_a_fresh_environment_run_by_name(tmp_path: Path) -> None:
     )
     python = scripts / Path(sys.executable).name
     install = (sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index")
-    ended(*install, *map(str, wheels.glob("*.whl")), cwd=tmp_path, environ=environ)
-    # TensorFlow and the rest are there already; what the environment has itself comes first.
+    run_command(*install, *map(str, wheels.glob("*.whl")), cwd=tmp_path, environ=environ)
+    # TensorFlow and the rest are already installed; packages of the environment take precedence.
     others = [path for path in sys.path if path.endswith("site-packages")]
     (site / "others.pth").write_text("\n".join(others), encoding="utf-8")
 
     tfsm = str(scripts / "tfsm")
     where = "import tfsm; print(tfsm.__file__)"
-    assert str(site) in ended(str(python), "-c", where, cwd=tmp_path, environ=environ)
-    infos = json.loads(ended(tfsm, "plugins", "list", "--json", cwd=tmp_path, environ=environ))
+    assert str(site) in run_command(str(python), "-c", where, cwd=tmp_path, environ=environ)
+    infos = json.loads(run_command(tfsm, "plugins", "list", "--json", cwd=tmp_path, environ=environ))
     states = {info["name"]: (info["state"], info["distribution"]) for info in infos}
     assert states["example"] == ("loaded", "tfsm-example-plugin")
     for names in every:
         assert states[names.part] == ("loaded", names.package)
         _, *words = usage_example(names).split()
-        summary = json.loads(ended(tfsm, *words, *SMALL, "--out", f"out-{names.part}", cwd=tmp_path, environ=environ))
+        summary = json.loads(
+            run_command(tfsm, *words, *SMALL, "--out", f"out-{names.part}", cwd=tmp_path, environ=environ)
+        )
         assert summary["runs"][0]["evaluations"] <= 12
-    # The fixtures come with the wheel, by pytest's own entry point.
-    ended(
+    # The fixtures come with the wheel, through the entry point of pytest.
+    run_command(
         *(str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(packages[0] / "tests")),
         cwd=packages[0],
         environ=environ,
     )
-    ended(tfsm, "plugins", "check", "observer:csv", cwd=tmp_path, environ=environ)
+    run_command(tfsm, "plugins", "check", "observer:csv", cwd=tmp_path, environ=environ)

@@ -1,4 +1,4 @@
-"""The hard maze's robot, one at a time and step by step, written from the facts."""
+"""The hard maze's robot, one at a time and step by step, written from its description."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def rolled(
     for i in range(steps):
         if i % hold == 0:
             outputs = policy(sensors(x, y, heading, walls, goal))
-        wanted = [6 * (output - 0.5) for output in outputs]
-        turning = min(3.0, max(-3.0, turning + min(0.2, max(-0.2, wanted[0] - turning))))
-        speed = min(3.0, max(-3.0, speed + min(0.2, max(-0.2, wanted[1] - speed))))
+        desired = [6 * (output - 0.5) for output in outputs]
+        turning = min(3.0, max(-3.0, turning + min(0.2, max(-0.2, desired[0] - turning))))
+        speed = min(3.0, max(-3.0, speed + min(0.2, max(-0.2, desired[1] - speed))))
         new_x = x + speed * math.cos(math.radians(heading))
         new_y = y + speed * math.sin(math.radians(heading))
         if all(from_wall(new_x, new_y, wall) >= 8 for wall in walls):

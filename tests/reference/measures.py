@@ -69,7 +69,7 @@ def so_sensitivity(gradients: np.ndarray, direction: np.ndarray) -> np.ndarray:
 
 
 def guarded(sensitivity: np.ndarray, zero: float = 1.0, floor: float = 0.01) -> np.ndarray:
-    """First what is zero becomes `zero`, then what is below `floor` becomes `floor`."""
+    """Replace zeros by `zero`, then raise values below `floor` to `floor`."""
     result = []
     for s in sensitivity:
         s = zero if s == 0 else s

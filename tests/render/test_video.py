@@ -14,7 +14,7 @@ pygame = pytest.importorskip("pygame")
 
 
 class Numbers:
-    """A film whose frames are as bright as their number."""
+    """A film whose frames have their index as brightness."""
 
     rate = 1000.0
 
@@ -44,7 +44,7 @@ def press(*keys: int) -> list[pygame.event.Event]:
 
 
 def play(monkeypatch: pytest.MonkeyPatch, *turns: list[pygame.event.Event]) -> list[int]:
-    """Return which frames are drawn when these events come, one list per turn, and then the window is closed."""
+    """Return the frames that are drawn for these events, one list per turn, until the window is closed."""
     film, left = Numbers(), list(turns)
 
     def events() -> list[pygame.event.Event]:
@@ -55,11 +55,11 @@ def play(monkeypatch: pytest.MonkeyPatch, *turns: list[pygame.event.Event]) -> l
     return film.shown[1:]  # the first frame is drawn once to know its size
 
 
-def test_a_film_plays_and_stands_still_at_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_film_stops_at_its_last_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     assert play(monkeypatch, *[[]] * 8) == [0, 1, 2, 3, 4]
 
 
-def test_space_pauses_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_space_pauses_and_resumes(monkeypatch: pytest.MonkeyPatch) -> None:
     space = press(pygame.K_SPACE)
     assert play(monkeypatch, [], space, [], [], space, []) == [0, 1, 2]
 
@@ -74,7 +74,7 @@ def test_home_plays_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("key", [pygame.K_q, pygame.K_ESCAPE])
-def test_keys_that_quit(monkeypatch: pytest.MonkeyPatch, key: int) -> None:
+def test_quit_keys_close_the_window(monkeypatch: pytest.MonkeyPatch, key: int) -> None:
     assert play(monkeypatch, [], press(key), []) == [0]
 
 
@@ -115,7 +115,7 @@ def test_each_pixel_of_a_small_screen_becomes_a_square() -> None:
     np.testing.assert_array_equal(made.frame(0)[: 2 * side : side, : 3 * side : side], small)
 
 
-def test_a_still_goes_from_the_first_to_the_last() -> None:
+def test_a_still_shows_frames_from_first_to_last() -> None:
     still = film(4, 4, 31).still()
     tiles = [int(still[6 * row, 6 * column].max()) for row in range(4) for column in range(4)]
     assert tiles == list(range(0, 31, 2))

@@ -46,11 +46,11 @@ def method(
         "settings": settings,
         **record,
     }
-    lines = logged(len(solutions)) if metrics is None else metrics
+    lines = make_log(len(solutions)) if metrics is None else metrics
     return Method(name, outcomes, BUDGET, tuple(lines), settings, full_record, Path("runs") / "made-by-hand")
 
 
-def logged(runs: int, **more: Any) -> list[dict[str, Any]]:
+def make_log(runs: int, **more: Any) -> list[dict[str, Any]]:
     """Return the log of runs: fitness grows steadily, by a tenth higher per run, and shares are constant."""
     return [
         {
@@ -81,7 +81,7 @@ def study(*methods: Method) -> Study:
     """Return a study of two methods: one solves two of four runs late, the other all four early."""
     pair = (
         method("control", [900, 950, None, None]),
-        method("sm-r", [100, 200, 300, 400], metrics=logged(4, **RICH)),
+        method("sm-r", [100, 200, 300, 400], metrics=make_log(4, **RICH)),
     )
     return Study("parity", methods or pair)
 

@@ -54,7 +54,7 @@ class _Outline(HTMLParser):
             self.open[-1].texts.append(data.strip())
 
 
-def outline(page: bytes) -> Node:
+def parse_page(page: bytes) -> Node:
     """Return the elements of a page. An element that is not closed properly is an error."""
     parser = _Outline()
     parser.feed(page.decode("utf-8"))

@@ -52,7 +52,7 @@ def test_sensitivity_is_described() -> None:
     assert line == "sm-r: first 0.1 (0.01 to 1); second 0.25 (0 to 30)."
 
 
-def test_figures_without_data_are_left_out_and_explained() -> None:
+def test_figures_without_data_are_omitted_and_explained() -> None:
     full, old = analyze_study(study()), analyze_study(study(method("control", [None] * 2)))
     assert list_drawable_figures(full) == ["solved", "fitness", "diagnostics", "sensitivity"]
     assert explain_missing_figures(full) == {}

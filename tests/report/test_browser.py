@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.report.cases import EVIL, RICH, logged, method, study
+from tests.report.cases import EVIL, RICH, make_log, method, study
 from tfsm.report.findings import analyze_study
 from tfsm.report.html import render_page
 
@@ -56,9 +56,9 @@ Open = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page with everything that could be too long: names, many methods, a warning."""
+    """Return a page with long names, many methods and a warning."""
     names = ["control", "sm-r", EVIL, "name-without-a-place-to-break-" * 4, *(f"method {i}" for i in range(4))]
-    methods = [method(name, [100 + i, 300, None], metrics=logged(3, **RICH)) for i, name in enumerate(names)]
+    methods = [method(name, [100 + i, 300, None], metrics=make_log(3, **RICH)) for i, name in enumerate(names)]
     cut = replace(study(method("control", [None], status="interrupted", scale=0.5)), domain="hard-maze")
     written = tmp_path_factory.mktemp("page") / "report.html"
     written.write_bytes(render_page([analyze_study(study(*methods), at=500, baseline="control"), analyze_study(cut)]))
@@ -92,7 +92,7 @@ def opened(browser: Any, file: Path) -> Iterator[Open]:
         context.close()
 
 
-def test_it_loads_without_an_error_and_requests_nothing_else(browser: Any, file: Path) -> None:
+def test_the_page_loads_without_errors_or_further_requests(browser: Any, file: Path) -> None:
     context = browser.new_context()
     tab = context.new_page()
     messages: list[str] = []
@@ -108,7 +108,7 @@ def test_it_loads_without_an_error_and_requests_nothing_else(browser: Any, file:
     context.close()
 
 
-def test_it_forbids_itself_to_fetch_anything(opened: Open) -> None:
+def test_the_content_security_policy_blocks_requests(opened: Open) -> None:
     tab = opened()
     blocked = tab.evaluate(
         """() => new Promise(done => {
@@ -122,7 +122,7 @@ def test_it_forbids_itself_to_fetch_anything(opened: Open) -> None:
 
 
 @pytest.mark.parametrize("viewport", [PHONE, {"width": 320, "height": 600}, {"width": 800, "height": 600}, WIDE])
-def test_no_window_is_too_narrow_for_it(opened: Open, viewport: dict[str, int]) -> None:
+def test_the_page_fits_narrow_windows(opened: Open, viewport: dict[str, int]) -> None:
     tab = opened(viewport=viewport)
     tab.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
     assert tab.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
@@ -144,7 +144,7 @@ def test_on_a_phone_tables_scroll_in_their_boxes_and_figures_are_drawn_for_it(op
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_stands_out(opened: Open, scheme: str) -> None:
+def test_all_text_has_enough_contrast(opened: Open, scheme: str) -> None:
     tab = opened(color_scheme=scheme)
     tab.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
     contrasts = tab.evaluate(CONTRASTS)
@@ -205,13 +205,13 @@ def test_every_picture_has_a_name_and_a_description(opened: Open, viewport: dict
         assert re.search(r"\d", picture["description"]["value"])
 
 
-def test_it_prints(opened: Open) -> None:
+def test_the_page_can_be_printed(opened: Open) -> None:
     pdf = opened(color_scheme="dark").pdf(format="A4")
     assert pdf.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf)) >= 4
 
 
-def test_on_paper_it_is_black_on_white_and_everything_is_open(opened: Open) -> None:
+def test_the_printed_page_is_black_on_white_with_all_details_open(opened: Open) -> None:
     tab = opened(color_scheme="dark")
     tab.emulate_media(media="print")
     assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.report.cases import BUDGET, RICH, logged, method, study
+from tests.report.cases import BUDGET, RICH, make_log, method, study
 from tfsm.analysis.results import Method
 from tfsm.errors import TfsmError
 from tfsm.report.alt_text import describe_figure, list_drawable_figures
@@ -32,7 +32,7 @@ def test_the_usual_measures_come_before_those_of_operators() -> None:
     assert [panel.log for panel in panels] == [False, False, False, True, False]
 
 
-def test_a_measure_that_all_runs_share_is_what_they_logged() -> None:
+def test_equal_values_of_all_runs_are_kept() -> None:
     broken = collect_diagnostics(study())[2].series["control"]
     np.testing.assert_allclose(broken.evaluations, range(100, BUDGET + 1, 100))
     np.testing.assert_allclose(broken.middle, [1 - i / 10 for i in range(1, 11)], atol=1e-12)
@@ -99,10 +99,10 @@ def test_values_that_are_not_numbers_are_left_out() -> None:
 
 
 def test_old_runs_without_the_new_keys_have_the_old_panels() -> None:
-    old = method("control", [None], metrics=logged(1))
+    old = method("control", [None], metrics=make_log(1))
     assert [panel.key for panel in collect_diagnostics(study(old))] == ["better", "neutral", "broken", "divergence"]
     assert collect_layer_sensitivity(old) == {}
-    assert collect_layer_sensitivity(method("control", [None], metrics=logged(1, **RICH)))
+    assert collect_layer_sensitivity(method("control", [None], metrics=make_log(1, **RICH)))
 
 
 def test_whole_numbers_too_large_for_a_float_are_left_out() -> None:
@@ -140,7 +140,7 @@ def test_the_fullest_archive_is_read_without_unused_cells(tmp_path: Path) -> Non
     np.testing.assert_array_equal(archive.filled, [True, True, False, True])
 
 
-def test_a_raster_shows_each_cell_where_it_is() -> None:
+def test_a_raster_has_each_cell_at_its_position() -> None:
     archive = EliteArchive(0, CELLS[:4], np.array([1.0, 4.0, EMPTY, 3.0]), ("x", "y"))
     values, edges = archive.raster(4, 4)
     np.testing.assert_array_equal(values[:2, :2], np.ones((2, 2)))  # the first row is the lowest
@@ -197,7 +197,7 @@ def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
         load_fullest_archive(replace(method("control", [None]), directory=tmp_path))
     np.savez_compressed(file, cells=np.random.default_rng(0).normal(size=(50, 2)))
     torn = bytearray(file.read_bytes())
-    torn[200:300] = bytes(100)  # within what is compressed, which is zlib's to complain about
+    torn[200:300] = bytes(100)  # within the compressed data, where zlib reports the error
     file.write_bytes(torn)
     with pytest.raises(TfsmError, match=r"run-000.npz: cells.npy: not an array"):
         load_fullest_archive(replace(method("control", [None]), directory=tmp_path))

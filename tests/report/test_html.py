@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from tests.report.cases import EVIL, RICH, logged, method, study
-from tests.report.outline import Node, outline
+from tests.report.cases import EVIL, RICH, make_log, method, study
+from tests.report.outline import Node, parse_page
 from tfsm.report.findings import analyze_study
 from tfsm.report.html import STYLESHEET, css_variables, inline_svg, render_page
 from tfsm.report.plot_style import COLORS, GRID, INK, PAPER
@@ -19,9 +19,9 @@ STYLE = STYLESHEET.read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def content() -> bytes:
-    """A page of two studies, the second with malicious names."""
+    """Return a page of two studies, the second with malicious names."""
     evil = study(
-        method(EVIL, [900, None], metrics=logged(2, **RICH, **{"<b>odd</b>": 1.0}), status="<i>cut</i>"),
+        method(EVIL, [900, None], metrics=make_log(2, **RICH, **{"<b>odd</b>": 1.0}), status="<i>cut</i>"),
         method("control", [100, 200], command=["tfsm", EVIL], versions={EVIL: EVIL}),
     )
     return render_page([analyze_study(study(), at=500), analyze_study(replace(evil, domain=f"maze {EVIL}"), at=500)])
@@ -29,7 +29,7 @@ def content() -> bytes:
 
 @pytest.fixture(scope="module")
 def page(content: bytes) -> Node:
-    return outline(content)
+    return parse_page(content)
 
 
 def named(page: Node, id: str) -> Node:
@@ -37,7 +37,7 @@ def named(page: Node, id: str) -> Node:
     return match
 
 
-def test_it_has_a_language_a_title_and_landmarks(page: Node) -> None:
+def test_the_page_has_a_language_a_title_and_landmarks(page: Node) -> None:
     (html,) = page.all("html")
     assert html.attributes["lang"] == "en"
     (title,), (heading,) = page.all("title"), page.all("h1")
@@ -57,7 +57,7 @@ def test_headings_skip_no_level(page: Node) -> None:
     assert [text for level, text in headings if level == 3] == sections * 2
 
 
-def test_identifiers_are_unique_and_references_lead_somewhere(page: Node, content: bytes) -> None:
+def test_identifiers_are_unique_and_references_resolve(page: Node, content: bytes) -> None:
     ids = [node.attributes["id"] for node in page.all() if "id" in node.attributes]
     assert len(set(ids)) == len(ids)
     referred = re.findall(r'url\(#([^)]+)\)|(?:xlink:)?href="#([^"]+)"', content.decode())
@@ -135,7 +135,7 @@ def test_figures_are_described_with_numbers(page: Node) -> None:
     assert "second 0.25 (0 to 30)" in named(page, "study-1-figure-sensitivity-description").text
 
 
-def test_the_numbers_of_the_tables_are_there(page: Node) -> None:
+def test_the_page_contains_the_numbers_of_the_tables(page: Node) -> None:
     results = [node.text for node in named(page, "study-1-results-table").all("td")]
     assert {"2 of 4", "50% (15% to 85%)", "950 (interval unknown)"} <= set(results)
     tests = [node.text for node in named(page, "study-1-tests-table").all("td")]
@@ -152,14 +152,16 @@ def test_settings_that_differ_are_open_and_the_others_can_be_opened(page: Node) 
 
 def test_unfinished_and_scaled_runs_have_a_banner() -> None:
     cut = analyze_study(study(method("control", [10, 20], status="interrupted", runs=5, scale=0.25)))
-    banners = [node.text for node in outline(render_page([cut])).all("p") if node.attributes.get("class") == "banner"]
+    banners = [
+        node.text for node in parse_page(render_page([cut])).all("p") if node.attributes.get("class") == "banner"
+    ]
     assert len(banners) == 2
     assert "control (interrupted, 2 of 5 runs completed)" in banners[0]
     assert "scale 0.25" in banners[1]
 
 
 def test_finished_runs_have_no_banner_and_one_method_no_comparison() -> None:
-    page = outline(render_page([analyze_study(study(method("control", [10, 20])))]))
+    page = parse_page(render_page([analyze_study(study(method("control", [10, 20])))]))
     assert not [node for node in page.all() if node.attributes.get("class") == "banner"]
     assert "nothing to compare" in page.text
     assert [node.text for node in page.all("nav")[0].all("a")][:2] == ["Runs", "Results"]
@@ -167,7 +169,7 @@ def test_finished_runs_have_no_banner_and_one_method_no_comparison() -> None:
 
 def test_one_run_per_method_is_not_called_significant() -> None:
     tests = named(
-        outline(render_page([analyze_study(study(method("a", [10]), method("b", [None])))])), "study-1-tests-table"
+        parse_page(render_page([analyze_study(study(method("a", [10]), method("b", [None])))])), "study-1-tests-table"
     )
     cells = [cell.text for cell in tests.all("td")]
     assert "not tested" in cells
@@ -175,15 +177,15 @@ def test_one_run_per_method_is_not_called_significant() -> None:
     assert any("two runs or more on each side" in cell for cell in cells)
 
 
-def test_old_runs_have_fewer_figures_and_the_page_says_so() -> None:
-    page = outline(render_page([analyze_study(study(method("control", [10, None], metrics=[])))]))
+def test_old_runs_have_fewer_figures_with_an_explanation() -> None:
+    page = parse_page(render_page([analyze_study(study(method("control", [10, None], metrics=[])))]))
     assert len(page.all("svg")) == 2
     assert "no run logged sensitivities" in page.text
     assert "no run logged anything about its mutations" in page.text
 
 
 def test_undecodable_bytes_are_replaced() -> None:
-    page = outline(render_page([analyze_study(study(method("lone \udcff surrogate\x00", [10, None])))]))
+    page = parse_page(render_page([analyze_study(study(method("lone \udcff surrogate\x00", [10, None])))]))
     assert "lone \ufffd surrogate\ufffd" in page.text
 
 

@@ -14,7 +14,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from tests.report.cases import EVIL, RICH, logged, method, study
+from tests.report.cases import EVIL, RICH, make_log, method, study
 from tfsm.report.alt_text import list_drawable_figures
 from tfsm.report.findings import Findings, analyze_study
 from tfsm.report.html import STYLESHEET
@@ -76,7 +76,7 @@ def test_the_same_findings_give_the_same_bytes(findings: Findings, name: str, fo
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_drawings_are_valid_say_no_date_and_have_no_text_that_needs_a_font(findings: Findings, name: str) -> None:
+def test_drawings_are_valid_and_contain_neither_dates_nor_fonts(findings: Findings, name: str) -> None:
     content = render_figure(name, findings, format="svg")
     drawing = ElementTree.fromstring(content)
     assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
@@ -85,7 +85,7 @@ def test_drawings_are_valid_say_no_date_and_have_no_text_that_needs_a_font(findi
     assert b"parity: " in content
 
 
-def test_the_share_of_solved_runs_is_drawn_where_it_is(findings: Findings) -> None:
+def test_the_share_of_solved_runs_is_drawn_at_its_position(findings: Findings) -> None:
     # The curve of sm-r rises to 100% at 400 of 1,000 evaluations, and control's ends at one half.
     picture = pixels(render_figure("solved", findings, format="png"))
     legend = picture.shape[0] * 0.14
@@ -99,7 +99,7 @@ def test_the_share_of_solved_runs_is_drawn_where_it_is(findings: Findings) -> No
     assert (bottom - highest) / (bottom - top) == pytest.approx(0.5, abs=0.02)
 
 
-def test_the_axis_ends_where_there_is_nothing_more_to_see() -> None:
+def test_the_axis_ends_with_the_data() -> None:
     assert find_evaluations_end(analyze_study(study(method("sm-r", [100, 200])))) == pytest.approx(220)
     assert find_evaluations_end(analyze_study(study(method("sm-r", [100, 990])))) == 1_000
     assert find_evaluations_end(analyze_study(study())) == 1_000
@@ -113,7 +113,7 @@ def test_a_run_that_stopped_early_is_marked() -> None:
     assert marked != plain
 
 
-def test_every_method_has_a_style_of_its_own() -> None:
+def test_every_method_has_its_own_style() -> None:
     names = ["other", *OPERATOR_COLORS, *(f"method {i}" for i in range(20))]
     chosen = assign_styles(names)
     assert list(chosen) == names
@@ -135,7 +135,7 @@ def css_colors(scheme: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_curves_stand_out_from_the_background(scheme: str) -> None:
+def test_curves_have_enough_contrast(scheme: str) -> None:
     page = css_colors(scheme)
     paper, colors = page["paper"], [page[f"curve-{i}"] for i in range(len(COLORS))]
     assert len(set(colors)) == len(COLORS)
@@ -146,9 +146,9 @@ def test_curves_stand_out_from_the_background(scheme: str) -> None:
 
 @pytest.mark.parametrize("width", [3.4, 7.2])
 @pytest.mark.parametrize("name", FIGURES)
-def test_odd_names_are_drawn_as_they_are(name: str, width: float) -> None:
+def test_unusual_names_are_drawn_literally(name: str, width: float) -> None:
     names = [EVIL, "_hidden", "\u6f14\u5316\x1b\udcff", "much " * 40, "$unbalanced"]
-    odd = analyze_study(study(*(method(own, [100, None], metrics=logged(2, **RICH)) for own in names)))
+    odd = analyze_study(study(*(method(own, [100, None], metrics=make_log(2, **RICH)) for own in names)))
     assert pixels(render_figure(name, odd, format="png", width=width)).var() > 0.005
 
 
@@ -159,7 +159,7 @@ def test_names_that_begin_with_an_underscore_are_in_the_legend() -> None:
     assert with_line.count(b"<use ") > without.count(b"<use ")
 
 
-def test_the_users_own_settings_of_matplotlib_do_not_matter_and_are_left_alone(findings: Findings) -> None:
+def test_user_settings_of_matplotlib_are_ignored_and_kept(findings: Findings) -> None:
     expected = render_figure("solved", findings, format="svg")
     with matplotlib.rc_context({"lines.linewidth": 9, "axes.grid": False, "savefig.transparent": True}):
         assert render_figure("solved", findings, format="svg") == expected
@@ -176,7 +176,7 @@ def test_files_have_the_same_name_in_both_formats(tmp_path: Path, findings: Find
     assert sorted(tmp_path.iterdir()) == sorted(files)
 
 
-def test_several_studies_get_files_of_their_own(tmp_path: Path, findings: Findings) -> None:
+def test_several_studies_have_separate_files(tmp_path: Path, findings: Findings) -> None:
     other = analyze_study(replace(study(method("control", [None, None])), domain="hard maze/2"))
     files = {file.name for file in save_figures(tmp_path, [findings, other])}
     assert {"parity-solved.png", "parity-sensitivity.svg", "hard-maze-2-solved.svg"} <= files

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.cases import BUDGET, logged, method, study
+from tests.report.cases import BUDGET, make_log, method, study
 from tfsm.analysis.results import Study
 from tfsm.errors import TfsmError
 from tfsm.report import tables
@@ -34,7 +34,7 @@ def test_a_median_that_fewer_than_half_of_the_runs_reach_is_not_reported() -> No
     assert rows[0][3] == "not reached"
 
 
-def test_effects_say_which_method_is_faster_and_solves_more() -> None:
+def test_effects_name_the_faster_method_and_the_one_that_solves_more() -> None:
     (row,) = tables.tabulate_effects(analyze_study(study())).rows
     assert row[:2] == ("control vs. sm-r", "0%")
     assert row[2].startswith("-50% (-85%")
@@ -43,7 +43,7 @@ def test_effects_say_which_method_is_faster_and_solves_more() -> None:
     assert row[2].startswith("+50% (")
 
 
-def test_tests_report_p_raw_and_adjusted_and_what_it_means() -> None:
+def test_tests_report_raw_and_adjusted_p_values_with_their_meaning() -> None:
     # All of one side before all of the other is the most extreme of 70 deals, either way round.
     table = tables.tabulate_tests(analyze_study(study(), at=500))
     row = {row[1]: row for row in table.rows}
@@ -85,12 +85,12 @@ def test_evaluations_that_no_run_had_are_refused(at: int) -> None:
         analyze_study(study(), at=at)
 
 
-def test_a_baseline_that_is_not_there_is_refused_with_a_hint() -> None:
+def test_an_unknown_baseline_is_refused_with_a_hint() -> None:
     with pytest.raises(TfsmError, match="no method named 'contrl', did you mean 'control'"):
         analyze_study(study(), baseline="contrl")
 
 
-def test_a_single_method_has_nothing_to_be_compared_with() -> None:
+def test_a_single_method_has_no_comparisons() -> None:
     findings = analyze_study(Study("parity", (method("control", [10, 20]),)))
     assert findings.comparisons == ()
     assert tables.tabulate_tests(findings).rows == ()
@@ -101,23 +101,23 @@ def test_finished_runs_need_no_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"status": "interrupted"}, "Unfinished: control (interrupted, 2 of 2 runs completed)"),
         ({"status": "running", "runs": 5}, "Unfinished: control (running, 2 of 5 runs completed)"),
         ({"scale": 0.1}, "Scaled down (scale 0.1): control"),
     ],
 )
-def test_unfinished_and_scaled_runs_are_warned_of(changes: dict[str, object], said: str) -> None:
+def test_unfinished_and_scaled_runs_cause_warnings(changes: dict[str, object], message: str) -> None:
     (warning,) = collect_warnings(study(method("control", [10, 20], **changes), method("sm-r", [10, 20])))
-    assert warning.startswith(said)
+    assert warning.startswith(message)
 
 
-def test_a_study_in_full_is_not_called_scaled() -> None:
+def test_a_full_study_is_not_marked_as_scaled() -> None:
     assert collect_warnings(study(method("control", [10], scale=1.0))) == []
 
 
-def test_different_budgets_are_warned_of() -> None:
+def test_different_budgets_cause_a_warning() -> None:
     (warning,) = collect_warnings(study(method("a", [10]), replace(method("b", [10]), budget=500)))
     assert "--at 500" in warning
 
@@ -132,7 +132,7 @@ def test_provenance_lists_runs_commands_and_versions() -> None:
 
 
 def test_a_record_without_times_or_versions_is_listed_without_them() -> None:
-    bare = method("a", [1], metrics=logged(1), started=None, ended=None, versions=None, command=None)
+    bare = method("a", [1], metrics=make_log(1), started=None, ended=None, versions=None, command=None)
     assert tabulate_runs(study(bare)).rows[0][5:7] == ("-", "-")
     assert list_versions(study(bare)) == []
     assert list_commands(study(bare)) == []

@@ -1,4 +1,4 @@
-"""Snapshots: kept part by part while a run goes on, together when it has ended, each of them once."""
+"""Snapshots are appended to a parts file during a run, and combined when it ends, each of them once."""
 
 from __future__ import annotations
 
@@ -14,119 +14,117 @@ from tfsm.evolution.observers import PopulationSnapshot
 from tfsm.runs.behavior_log import BehaviorFiles, read_behavior
 
 
-def snapshot(run: int, evaluations: int) -> PopulationSnapshot:
+def make_snapshot(run: int, evaluations: int) -> PopulationSnapshot:
     numbers = np.arange(6, dtype=np.float32).reshape(3, 2) + evaluations
     return PopulationSnapshot(run, evaluations, numbers, numbers[:, 0], ("x", "y"), None)
 
 
-def kept(directory: Path, run: int = 0) -> list[int]:
+def read_evaluations(directory: Path, run: int = 0) -> list[int]:
     tables = read_behavior(directory / "behavior" / f"run-{run:03d}.npz")
-    for place, evaluations in enumerate(tables["evaluations"]):
-        np.testing.assert_array_equal(tables["behavior"][place], snapshot(run, int(evaluations)).behavior)
-        np.testing.assert_array_equal(tables["fitness"][place], snapshot(run, int(evaluations)).fitness)
+    for index, evaluations in enumerate(tables["evaluations"]):
+        np.testing.assert_array_equal(tables["behavior"][index], make_snapshot(run, int(evaluations)).behavior)
+        np.testing.assert_array_equal(tables["fitness"][index], make_snapshot(run, int(evaluations)).fitness)
     return [int(number) for number in tables["evaluations"]]
 
 
-def parts(directory: Path) -> Path:
+def parts_file(directory: Path) -> Path:
     return directory / "behavior" / ".run-000.parts"
 
 
-def reopened(directory: Path) -> BehaviorFiles:
+def reopen(directory: Path) -> BehaviorFiles:
     files = BehaviorFiles(directory, LogIntervals(20, 0))
     files.reopen()
     return files
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> BehaviorFiles:
+def files(tmp_path: Path) -> BehaviorFiles:
     files = BehaviorFiles(tmp_path, LogIntervals(20, 0))
     for evaluations in (20, 40, 60):
-        files.add(snapshot(0, evaluations))
+        files.add(make_snapshot(0, evaluations))
     return files
 
 
-def test_the_end_of_a_run_puts_its_snapshots_together(tmp_path: Path, begun: BehaviorFiles) -> None:
-    begun.finish(0)
-    assert kept(tmp_path) == [20, 40, 60]
-    assert not parts(tmp_path).exists()
+def test_the_end_of_a_run_combines_its_snapshots(tmp_path: Path, files: BehaviorFiles) -> None:
+    files.finish(0)
+    assert read_evaluations(tmp_path) == [20, 40, 60]
+    assert not parts_file(tmp_path).exists()
 
 
-def test_a_killed_process_loses_none(tmp_path: Path, begun: BehaviorFiles) -> None:
-    again = reopened(tmp_path)
-    assert again.known == begun.known == {(0, 20), (0, 40), (0, 60)}
-    again.add(snapshot(0, 60))
-    again.add(snapshot(0, 80))
-    again.finish(0)
-    assert kept(tmp_path) == [20, 40, 60, 80]
+def test_a_killed_process_loses_no_snapshots(tmp_path: Path, files: BehaviorFiles) -> None:
+    reopened = reopen(tmp_path)
+    assert reopened.known == files.known == {(0, 20), (0, 40), (0, 60)}
+    reopened.add(make_snapshot(0, 60))
+    reopened.add(make_snapshot(0, 80))
+    reopened.finish(0)
+    assert read_evaluations(tmp_path) == [20, 40, 60, 80]
 
 
-def test_only_the_ends_of_intervals_and_of_the_run_are_kept(tmp_path: Path, begun: BehaviorFiles) -> None:
-    begun.add(snapshot(0, 71))  # interrupted here
-    begun.finish(0)
-    assert kept(tmp_path) == [20, 40, 60, 71]
-    again = reopened(tmp_path)
-    again.add(snapshot(0, 80))
-    again.finish_all()
-    assert kept(tmp_path) == [20, 40, 60, 80]
+def test_only_the_ends_of_intervals_and_of_the_run_are_kept(tmp_path: Path, files: BehaviorFiles) -> None:
+    files.add(make_snapshot(0, 71))  # interrupted here
+    files.finish(0)
+    assert read_evaluations(tmp_path) == [20, 40, 60, 71]
+    reopened = reopen(tmp_path)
+    reopened.add(make_snapshot(0, 80))
+    reopened.finish_all()
+    assert read_evaluations(tmp_path) == [20, 40, 60, 80]
 
 
-def test_a_torn_part_is_taken_off_wherever_it_was_cut(tmp_path: Path, begun: BehaviorFiles) -> None:
-    whole = parts(tmp_path).read_bytes()
+def test_a_torn_part_is_removed_wherever_it_was_cut(tmp_path: Path, files: BehaviorFiles) -> None:
+    whole = parts_file(tmp_path).read_bytes()
     size = len(whole) // 3
     for cut in [*range(0, len(whole), 97), size - 1, size, size + 1]:
-        parts(tmp_path).write_bytes(whole[:cut])
-        again = reopened(tmp_path)
-        assert again.known == {(0, 20 * (number + 1)) for number in range(cut // size)}
+        parts_file(tmp_path).write_bytes(whole[:cut])
+        reopened = reopen(tmp_path)
+        assert reopened.known == {(0, 20 * (number + 1)) for number in range(cut // size)}
         for evaluations in (20, 40, 60):
-            again.add(snapshot(0, evaluations))
-        assert parts(tmp_path).read_bytes() == whole
-        assert reopened(tmp_path).known == begun.known
+            reopened.add(make_snapshot(0, evaluations))
+        assert parts_file(tmp_path).read_bytes() == whole
+        assert reopen(tmp_path).known == files.known
 
 
-def test_after_a_damaged_part_nothing_is_believed(tmp_path: Path, begun: BehaviorFiles) -> None:
-    whole = bytearray(parts(tmp_path).read_bytes())
+def test_everything_after_a_damaged_part_is_discarded(tmp_path: Path, files: BehaviorFiles) -> None:
+    whole = bytearray(parts_file(tmp_path).read_bytes())
     middle = len(whole) // 2
     whole[middle : middle + 40] = bytes(40)
-    parts(tmp_path).write_bytes(whole)
-    assert reopened(tmp_path).known == {(0, 20)}
+    parts_file(tmp_path).write_bytes(whole)
+    assert reopen(tmp_path).known == {(0, 20)}
 
 
-def test_a_run_that_has_ended_may_be_told_of_again(tmp_path: Path, begun: BehaviorFiles) -> None:
-    """A worker that dies after a run has ended goes on from the checkpoint before, and tells of the end once more."""
-    begun.finish(0)
-    begun.add(snapshot(0, 60))
-    begun.finish(0)
-    assert kept(tmp_path) == [20, 40, 60]
-    assert not parts(tmp_path).exists()
+def test_the_end_of_a_run_may_be_reported_again(tmp_path: Path, files: BehaviorFiles) -> None:
+    """A worker that dies after a run has ended resumes from an earlier checkpoint, and reports the end again."""
+    files.finish(0)
+    files.add(make_snapshot(0, 60))
+    files.finish(0)
+    assert read_evaluations(tmp_path) == [20, 40, 60]
+    assert not parts_file(tmp_path).exists()
 
 
-def test_what_was_added_is_brought_to_the_disk_once(
-    tmp_path: Path, begun: BehaviorFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(os, "fsync", asked.append)
-    begun.sync()
-    assert len(asked) == 2  # the file, and its name
-    begun.sync()
-    assert len(asked) == 2
+def test_added_snapshots_are_synced_once(tmp_path: Path, files: BehaviorFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    files.sync()
+    assert len(synced) == 2  # the file and its directory entry
+    files.sync()
+    assert len(synced) == 2
 
 
-@pytest.mark.parametrize("ended", [False, True])
-def test_snapshots_that_are_taken_back_are_told_again(tmp_path: Path, begun: BehaviorFiles, ended: bool) -> None:
-    if ended:
-        begun.finish(0)
-    files = reopened(tmp_path)
-    files.rewind({0: 20, 1: 0})
-    assert files.known == {(0, 20)}
-    again = reopened(tmp_path)
-    assert again.known == {(0, 20)}, "also if nothing comes after it"
-    again.add(snapshot(0, 40))
-    again.finish(0)
-    assert kept(tmp_path) == [20, 40]
+@pytest.mark.parametrize("finished", [False, True])
+def test_snapshots_after_a_rewind_are_added_again(tmp_path: Path, files: BehaviorFiles, finished: bool) -> None:
+    if finished:
+        files.finish(0)
+    reopened = reopen(tmp_path)
+    reopened.rewind({0: 20, 1: 0})
+    assert reopened.known == {(0, 20)}
+    reopened = reopen(tmp_path)
+    assert reopened.known == {(0, 20)}, "even if nothing is added afterwards"
+    reopened.add(make_snapshot(0, 40))
+    reopened.finish(0)
+    assert read_evaluations(tmp_path) == [20, 40]
 
 
-def test_an_end_that_cannot_be_written_loses_none(
-    tmp_path: Path, begun: BehaviorFiles, monkeypatch: pytest.MonkeyPatch
+def test_a_failed_write_at_the_end_loses_no_snapshots(
+    tmp_path: Path, files: BehaviorFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -134,7 +132,7 @@ def test_an_end_that_cannot_be_written_loses_none(
     with monkeypatch.context() as patch:
         patch.setattr(np, "savez_compressed", fail)
         with pytest.raises(OSError, match="No space left"):
-            begun.finish(0)
-    begun.add(snapshot(0, 71))  # it is told that it ends here
-    begun.finish(0)
-    assert kept(tmp_path) == [20, 40, 60, 71]
+            files.finish(0)
+    files.add(make_snapshot(0, 71))  # the run is reported to end here
+    files.finish(0)
+    assert read_evaluations(tmp_path) == [20, 40, 60, 71]

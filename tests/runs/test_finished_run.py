@@ -1,4 +1,4 @@
-"""Run directories, opened again: what no run would have written is named."""
+"""Opening run directories; errors name content that no run could have written."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ SETTINGS = {
 }
 
 
-def written(directory: Path, **settings: Any) -> Path:
+def write(directory: Path, **settings: Any) -> Path:
     write_run(directory, **(SETTINGS | settings))
     file = directory / "run.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"plan": {"jit": False}}))
     return directory
 
 
-def test_settings_are_as_they_were(tmp_path: Path) -> None:
-    past = open_run(written(tmp_path / "r", mutated_layers=["out"]))
-    assert (past.settings.population, past.settings.mutated_layers, past.best()) == (2, ("out",), 0)
+def test_settings_are_restored(tmp_path: Path) -> None:
+    run = open_run(write(tmp_path / "r", mutated_layers=["out"]))
+    assert (run.settings.population, run.settings.mutated_layers, run.best()) == (2, ("out",), 0)
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_settings_are_as_they_were(tmp_path: Path) -> None:
         ({"domain_options": 3}, "run.json: settings: domain_options: expected a table of options"),
     ],
 )
-def test_settings_that_no_run_could_have_are_named(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_invalid_settings_are_named(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(TfsmError) as caught:
-        open_run(written(tmp_path / "r", **settings))
+        open_run(write(tmp_path / "r", **settings))
     assert message in str(caught.value)
 
 
@@ -55,10 +55,10 @@ def test_settings_that_no_run_could_have_are_named(settings: dict[str, Any], mes
     "behavior", [np.zeros(2), np.zeros((3, 4, 2)), np.full((2, 4, 2), "x"), np.zeros((0, 4, 2))],
     ids=["flat", "longer", "words", "empty"],
 )  # fmt: skip
-def test_behavior_that_does_not_go_together_is_named(behavior: np.ndarray, tmp_path: Path) -> None:
-    past = open_run(written(tmp_path / "r"))
-    file = behavior_file(past.directory, 0)
+def test_inconsistent_behavior_is_named(behavior: np.ndarray, tmp_path: Path) -> None:
+    run = open_run(write(tmp_path / "r"))
+    file = behavior_file(run.directory, 0)
     file.parent.mkdir()
     np.savez(file, evaluations=[1, 2], behavior=behavior)
     with pytest.raises(TfsmError, match=r"run-000.npz: not the behavior of a run"):
-        past.behavior(0)
+        run.behavior(0)

@@ -1,4 +1,4 @@
-"""What is on disk: listed, told of, removed with care."""
+"""Run directories and studies on disk are listed, summarized and removed safely."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_everything_is_listed_once_the_newest_first(runs: Path) -> None:
+def test_everything_is_listed_once_newest_first(runs: Path) -> None:
     found = [(item.directory.relative_to(runs).as_posix(), item.kind, item.status) for item in list_directories(runs)]
     assert found[0] == ("s", "compare", "finished")
     assert sorted(found[1:]) == [
@@ -36,13 +36,13 @@ def test_everything_is_listed_once_the_newest_first(runs: Path) -> None:
     ]
 
 
-def test_a_study_tells_of_all_its_members(runs: Path) -> None:
-    told = summarize_directory(runs / "s")
-    assert (told.methods, told.solved, told.runs, told.evaluations) == (("control", "sm-r"), 1, 2, 100)
-    assert told.size == sum(file.stat().st_size for file in (runs / "s").rglob("*") if file.is_file())
+def test_the_summary_of_a_study_covers_all_members(runs: Path) -> None:
+    summary = summarize_directory(runs / "s")
+    assert (summary.methods, summary.solved, summary.runs, summary.evaluations) == (("control", "sm-r"), 1, 2, 100)
+    assert summary.size == sum(file.stat().st_size for file in (runs / "s").rglob("*") if file.is_file())
 
 
-def test_removing_takes_what_is_ours(runs: Path) -> None:
+def test_remove_deletes_runs_and_studies(runs: Path) -> None:
     remove(runs / "s", force=False)
     remove(runs / "a", force=False)
     remove(runs / "broken", force=False)
@@ -50,31 +50,31 @@ def test_removing_takes_what_is_ours(runs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "message"),
+    ("name", "message"),
     [(".", "neither a run directory nor a study"), ("deep", "neither"), ("deep/b", "in use by another process")],
 )
-def test_removing_refuses_what_it_should_not_touch(what: str, message: str, runs: Path) -> None:
+def test_remove_refuses_other_directories_and_those_in_use(name: str, message: str, runs: Path) -> None:
     with DirectoryLock(runs / "deep" / "b"):
         before = sorted(runs.rglob("*"))
         with pytest.raises(TfsmError, match=message):
-            remove(runs / what, force=False)
+            remove(runs / name, force=False)
         assert sorted(runs.rglob("*")) == before
 
 
-def test_who_says_that_he_is_running_and_is_not_was_killed(runs: Path) -> None:
+def test_a_run_recorded_as_running_without_a_process_was_killed(runs: Path) -> None:
     with DirectoryLock(runs / "deep" / "b"):
         assert summarize_directory(runs / "deep" / "b").status == "running"
     assert summarize_directory(runs / "deep" / "b").status == "killed"
     remove(runs / "deep" / "b", force=False)
 
 
-@pytest.mark.parametrize("where", ["a", "s/control"])
-def test_a_file_of_the_users_own_is_kept_unless_forced(where: str, runs: Path) -> None:
-    (runs / where / "thesis.tex").write_text("mine")
-    top = runs / where.split("/")[0]
+@pytest.mark.parametrize("folder", ["a", "s/control"])
+def test_a_user_file_is_kept_unless_forced(folder: str, runs: Path) -> None:
+    (runs / folder / "thesis.tex").write_text("mine")
+    top = runs / folder.split("/")[0]
     with pytest.raises(TfsmError, match=r"thesis\.tex"):
         remove(top, force=False)
-    assert (runs / where / "thesis.tex").exists()
+    assert (runs / folder / "thesis.tex").exists()
     remove(top, force=True)
     assert not top.exists()
 

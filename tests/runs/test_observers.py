@@ -1,4 +1,4 @@
-"""Observers by name and as objects: what they hear, and what becomes of those that fail."""
+"""Observers by name and as objects: the events they receive, and how their failures are handled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tfsm.settings import resolve
 SMALL: dict[str, Any] = {"mutation": "control", "intensity": 0.1, "population": 6, "evaluations": 30}
 
 
-class Everything:
+class EventRecorder:
     """Records every event."""
 
     def __init__(self) -> None:
@@ -44,8 +44,8 @@ class Everything:
         return next(event for name, event in self.events if name == method)
 
 
-class Only:
-    """Cares for one event, and fails at it."""
+class FailingObserver:
+    """Handles one event, and fails at it."""
 
     def __init__(self, event: str, error: BaseException) -> None:
         self._error, self.calls = error, 0
@@ -56,10 +56,10 @@ class Only:
         raise self._error
 
 
-def test_an_experiment_is_told_from_beginning_to_end(tmp_path: Path) -> None:
-    heard = Everything()
-    result = tfsm.evolve(Target(near=0.0), observers=[heard], out=tmp_path / "run", **SMALL)
-    assert heard.names() == [
+def test_an_observer_receives_all_events_of_an_experiment(tmp_path: Path) -> None:
+    recorder = EventRecorder()
+    result = tfsm.evolve(Target(near=0.0), observers=[recorder], out=tmp_path / "run", **SMALL)
+    assert recorder.names() == [
         "on_experiment_start",
         "on_run_start",
         "on_checkpoint",
@@ -67,28 +67,28 @@ def test_an_experiment_is_told_from_beginning_to_end(tmp_path: Path) -> None:
         "on_run_end",
         "on_experiment_end",
     ]
-    experiment = heard.first("on_experiment_start")
+    experiment = recorder.first("on_experiment_start")
     assert experiment.directory == tmp_path / "run"
     assert experiment.settings == json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
     (layer,) = experiment.layers
     assert (layer.name, layer.ranges) == ("linear", ((0, 3),))
-    interval, checkpoint = heard.first("on_interval"), heard.first("on_checkpoint")
+    interval, checkpoint = recorder.first("on_interval"), recorder.first("on_checkpoint")
     assert (interval.run, interval.evaluations) == (0, 30)
     assert interval.champion.fitness == interval.metrics["best_fitness"] == result.runs[0].best_fitness
     np.testing.assert_array_equal(layer.of(interval.champion.genome), result.runs[0].champion)
     assert (checkpoint.runs, checkpoint.evaluations) == (range(1), 30)
     assert [*(tmp_path / "run" / "checkpoints").iterdir()] == [checkpoint.file]
-    assert heard.first("on_run_start") == 0
-    assert heard.first("on_experiment_end") == "finished"
+    assert recorder.first("on_run_start") == 0
+    assert recorder.first("on_experiment_end") == "finished"
 
 
-def test_without_a_directory_there_is_none_to_tell_of() -> None:
-    heard = Everything()
-    tfsm.evolve(Target(near=0.0), observers=[heard], **SMALL)
-    assert heard.first("on_experiment_start").directory is None
+def test_without_a_directory_the_start_event_has_none() -> None:
+    recorder = EventRecorder()
+    tfsm.evolve(Target(near=0.0), observers=[recorder], **SMALL)
+    assert recorder.first("on_experiment_start").directory is None
 
 
-def test_the_run_directory_is_complete_when_the_end_is_told(tmp_path: Path) -> None:
+def test_the_run_directory_is_complete_at_the_end_event(tmp_path: Path) -> None:
     seen = []
 
     class Reader:
@@ -99,51 +99,51 @@ def test_the_run_directory_is_complete_when_the_end_is_told(tmp_path: Path) -> N
     assert seen == [("finished", "finished")]
 
 
-def test_an_interruption_is_told_of(tmp_path: Path) -> None:
-    heard = Everything()
+def test_an_interruption_is_reported(tmp_path: Path) -> None:
+    recorder = EventRecorder()
     plugins, name = with_part("mutation", "unused").with_part("domain", Target(near=0.0))
     overrides = {key: value for key, value in SMALL.items() if key != "mutation"}
     resolved = resolve(plugins, domain=name, mutation="control", overrides=overrides, cwd=tmp_path)
-    run_experiment(plugins, resolved, keep=False, observers=[heard], stop=lambda: True)
-    assert heard.names()[-1] == "on_experiment_end"
-    assert heard.first("on_experiment_end") == "interrupted"
+    run_experiment(plugins, resolved, keep=False, observers=[recorder], stop=lambda: True)
+    assert recorder.names()[-1] == "on_experiment_end"
+    assert recorder.first("on_experiment_end") == "interrupted"
 
 
 @pytest.mark.parametrize(
     ("error", "status"), [(RuntimeError("fire"), "failed"), (KeyboardInterrupt(), "interrupted")], ids=["error", "key"]
 )
-def test_a_failure_is_told_of(monkeypatch: pytest.MonkeyPatch, error: BaseException, status: str) -> None:
+def test_a_failure_is_reported(monkeypatch: pytest.MonkeyPatch, error: BaseException, status: str) -> None:
     def fail(self: Engine, *arguments: Any) -> None:
         raise error
 
-    heard = Everything()
+    recorder = EventRecorder()
     monkeypatch.setattr(Engine, "reset", fail)
     with pytest.raises(type(error)):
-        tfsm.evolve(Target(near=0.0), observers=[heard], **SMALL)
-    assert heard.names() == ["on_experiment_start", "on_experiment_end"]
-    assert heard.first("on_experiment_end") == status
+        tfsm.evolve(Target(near=0.0), observers=[recorder], **SMALL)
+    assert recorder.names() == ["on_experiment_start", "on_experiment_end"]
+    assert recorder.first("on_experiment_end") == status
 
 
 @pytest.mark.parametrize(
     "method",
     [
-        # One at the start, one in between and one at the end; the others go the same way.
+        # One at the start, one in between and one at the end; the others are handled alike.
         pytest.param(method, marks=() if method.endswith(("experiment_start", "interval", "end")) else pytest.mark.slow)
         for method in OBSERVER_METHODS
     ],
 )
-def test_an_observer_that_fails_costs_a_warning_and_no_more(method: str, tmp_path: Path) -> None:
-    broken, heard = Only(method, ValueError("two\nlines")), Everything()
-    message = "observer 'Only' failed and is disabled: ValueError: two"
-    with warnings.catch_warnings(record=True) as warned:
+def test_a_failing_observer_only_causes_a_warning(method: str, tmp_path: Path) -> None:
+    broken, recorder = FailingObserver(method, ValueError("two\nlines")), EventRecorder()
+    message = "observer 'FailingObserver' failed and is disabled: ValueError: two"
+    with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.filterwarnings("always", message="observer")
         result = tfsm.evolve(
-            Target(near=0.0), observers=[broken, heard], runs=2, out=tmp_path / "run", log_every=10, **SMALL
+            Target(near=0.0), observers=[broken, recorder], runs=2, out=tmp_path / "run", log_every=10, **SMALL
         )
-    assert [str(warning.message) for warning in warned] == [message]
+    assert [str(warning.message) for warning in caught_warnings] == [message]
     assert broken.calls == 1
     assert result.runs[1].evaluations == 30
-    assert heard.names()[-1] == "on_experiment_end", "other observers get everything"
+    assert recorder.names()[-1] == "on_experiment_end", "other observers get everything"
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "finished"
 
 
@@ -152,20 +152,20 @@ def test_an_observer_that_fails_costs_a_warning_and_no_more(method: str, tmp_pat
     [(SystemExit(3), "SystemExit: 3"), (tfsm.TfsmError("no room"), "no room"), (ValueError(), "ValueError:")],
     ids=["exit", "ours", "empty"],
 )
-def test_a_warning_says_why(error: BaseException, reason: str) -> None:
-    said: list[str] = []
-    guard = SafeObserver(Only("on_run_start", error), "fragile", said.append)
+def test_the_warning_states_the_reason(error: BaseException, reason: str) -> None:
+    messages: list[str] = []
+    guard = SafeObserver(FailingObserver("on_run_start", error), "fragile", messages.append)
     guard.on_run_start(0)
     guard.on_run_start(1)
-    assert [line.strip() for line in said] == [f"observer 'fragile' failed and is disabled: {reason}"]
+    assert [line.strip() for line in messages] == [f"observer 'fragile' failed and is disabled: {reason}"]
 
 
-def test_the_second_interrupt_is_not_an_observers_failure() -> None:
+def test_an_interrupt_is_not_an_observer_failure() -> None:
     with pytest.raises(KeyboardInterrupt):
-        SafeObserver(Only("on_run_start", KeyboardInterrupt()), "slow", print).on_run_start(0)
+        SafeObserver(FailingObserver("on_run_start", KeyboardInterrupt()), "slow", print).on_run_start(0)
 
 
-def test_the_run_directory_is_no_mere_observer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_run_directory_fails_the_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: RunDirectory, metrics: Any) -> None:
         raise OSError("no space left on device")
 
@@ -217,29 +217,29 @@ def interval(run: int, evaluations: int) -> Interval:
     return Interval(run, evaluations, line, GENOME, champion=Champion(1.0, GENOME))
 
 
-def report(once: DeduplicatingObserver) -> None:
+def report(observer: DeduplicatingObserver) -> None:
     """Report two runs, of which the first is solved."""
     for run in (0, 1):
-        once.on_run_start(run)
+        observer.on_run_start(run)
     for evaluations in (20, 40):
         for run in (0, 1):
-            once.on_interval(interval(run, evaluations))
-    once.on_run_end(RunResult(0, 0, True, 40, 1.0, 1.0, GENOME))
+            observer.on_interval(interval(run, evaluations))
+    observer.on_run_end(RunResult(0, 0, True, 40, 1.0, 1.0, GENOME))
 
 
-def test_what_is_told_twice_is_heard_once() -> None:
+def test_duplicate_events_are_received_once() -> None:
     recorder, again = Recorder(), Recorder()
     report(DeduplicatingObserver(recorder))
-    once = DeduplicatingObserver(again)
-    report(once)
-    report(once)
+    observer = DeduplicatingObserver(again)
+    report(observer)
+    report(observer)
     assert again.started == recorder.started == [0, 1]
     assert again.events == recorder.events
     assert again.metrics == recorder.metrics
     assert len(again.sensitivities) == len(recorder.sensitivities) == 4
 
 
-def test_what_the_log_has_is_not_heard_again() -> None:
+def test_logged_intervals_are_not_received_again() -> None:
     recorder = Recorder()
     report(DeduplicatingObserver(recorder, {(0, 20), (1, 20), (0, 40)}))
     assert [(line["run"], line["evaluations"]) for line in recorder.metrics] == [(1, 40)]
@@ -248,19 +248,19 @@ def test_what_the_log_has_is_not_heard_again() -> None:
     assert recorder.events[-1] == "end of 0 at 40"
 
 
-def test_progress_is_always_heard() -> None:
+def test_progress_is_always_received() -> None:
     recorder = Recorder()
-    once = DeduplicatingObserver(recorder, {(0, 20)})
-    once.on_progress("half")  # type: ignore[arg-type]
-    once.on_progress("half")  # type: ignore[arg-type]
+    observer = DeduplicatingObserver(recorder, {(0, 20)})
+    observer.on_progress("half")  # type: ignore[arg-type]
+    observer.on_progress("half")  # type: ignore[arg-type]
     assert recorder.seen == ["half", "half"]
 
 
 def test_intervals_after_a_rewind_are_new() -> None:
     recorder = Recorder()
-    once = DeduplicatingObserver(recorder, {(0, 20), (0, 40), (1, 40)})
-    once.rewind({0: 20})
+    observer = DeduplicatingObserver(recorder, {(0, 20), (0, 40), (1, 40)})
+    observer.rewind({0: 20})
     for number in (20, 40):
         for run in (0, 1):
-            once.on_interval(interval(run, number))
+            observer.on_interval(interval(run, number))
     assert [(line["run"], line["evaluations"]) for line in recorder.metrics] == [(1, 20), (0, 40)]

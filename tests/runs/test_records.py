@@ -1,4 +1,4 @@
-"""One process a directory."""
+"""Directory locks: one process per directory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tfsm.errors import TfsmError
 from tfsm.runs.records import DirectoryLock, is_locked
 
-HOLD = """
+HOLD_LOCK = """
 import sys, time
 from pathlib import Path
 from tfsm.runs.records import DirectoryLock
@@ -23,10 +23,10 @@ with DirectoryLock(Path(sys.argv[1])):
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> subprocess.Popen[str]:
-    """A process that holds the directory."""
+def lock_holder(tmp_path: Path) -> subprocess.Popen[str]:
+    """Start a process that holds the lock of the directory."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)],
+        [sys.executable, "-c", HOLD_LOCK, str(tmp_path)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         text=True,
@@ -39,17 +39,17 @@ def other(tmp_path: Path) -> subprocess.Popen[str]:
     process.wait()
 
 
-def test_a_second_process_is_refused_in_one_line(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+def test_a_second_process_is_refused_in_one_line(tmp_path: Path, lock_holder: subprocess.Popen[str]) -> None:
     assert is_locked(tmp_path)
-    with pytest.raises(TfsmError, match="in use by another process; wait for it or stop it") as told:
+    with pytest.raises(TfsmError, match="in use by another process; wait for it or stop it") as caught:
         DirectoryLock(tmp_path).__enter__()
-    assert "\n" not in str(told.value)
-    assert other.poll() is None
+    assert "\n" not in str(caught.value)
+    assert lock_holder.poll() is None
 
 
-def test_the_lock_of_a_process_that_was_killed_does_not_hold(tmp_path: Path, other: subprocess.Popen[str]) -> None:
-    other.kill()
-    other.wait()
+def test_a_killed_process_releases_its_lock(tmp_path: Path, lock_holder: subprocess.Popen[str]) -> None:
+    lock_holder.kill()
+    lock_holder.wait()
     assert (tmp_path / ".lock").exists()
     assert not is_locked(tmp_path)
     with DirectoryLock(tmp_path):
@@ -57,14 +57,14 @@ def test_the_lock_of_a_process_that_was_killed_does_not_hold(tmp_path: Path, oth
     assert not is_locked(tmp_path)
 
 
-def test_whoever_fails_lets_go(tmp_path: Path) -> None:
+def test_an_exception_releases_the_lock(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="odd"), DirectoryLock(tmp_path):
         raise ValueError("odd")
     with DirectoryLock(tmp_path):
         pass
 
 
-def test_a_directory_that_is_not_there_is_told_of(tmp_path: Path) -> None:
+def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
     assert not is_locked(tmp_path / "missing")
     with pytest.raises(TfsmError, match="cannot be written to"):
         DirectoryLock(Path("/proc/self/nowhere")).__enter__()

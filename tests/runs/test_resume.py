@@ -1,4 +1,4 @@
-"""Settings of an experiment that is gone on with: what may be given anew, and what not."""
+"""Settings of a resumed experiment: which may be changed, and which may not."""
 
 from __future__ import annotations
 
@@ -15,78 +15,85 @@ from tfsm.runs.resume import describe_changes, fingerprint, resume_settings, use
 from tfsm.settings import ResolvedSettings, resolve
 
 
-def settings(**overrides: Any) -> ResolvedSettings:
+def make_settings(**overrides: Any) -> ResolvedSettings:
     values = {"runs": 2, "evaluations": 100, "seed": 3, "population": 20} | overrides
     return resolve(built_ins(), domain="parity", mutation="sm-r", overrides=values, sets=["bits=2", "log_every=10"])
 
 
-def record(directory: Path, *, status: str = "interrupted", **more: Any) -> Path:
-    """Write down an experiment."""
-    told = settings()
+def write_record(directory: Path, *, status: str = "interrupted", **more: Any) -> Path:
+    """Write the record of an experiment."""
+    resolved = make_settings()
     directory.mkdir(exist_ok=True)
-    content = {"status": status, "runs": [], "settings": told.settings.as_dict(), "sources": told.sources} | more
+    content = {
+        "status": status,
+        "runs": [],
+        "settings": resolved.settings.as_dict(),
+        "sources": resolved.sources,
+    } | more
     (directory / "run.json").write_text(json.dumps(content))
     return directory
 
 
-def test_settings_come_back_as_they_were(tmp_path: Path) -> None:
-    found = resume_settings(built_ins(), record(tmp_path), {"runs": None})
-    assert found.settings == settings().settings
-    assert found.sources == settings().sources
+def test_settings_are_restored(tmp_path: Path) -> None:
+    found = resume_settings(built_ins(), write_record(tmp_path), {"runs": None})
+    assert found.settings == make_settings().settings
+    assert found.sources == make_settings().sources
 
 
-def test_there_may_be_more_and_it_is_still_the_same_experiment(tmp_path: Path) -> None:
-    anew = {"evaluations": 250, "runs": 5, "checkpoint_every": "5m", "evaluation_timeout": 9.0}
-    found = resume_settings(built_ins(), record(tmp_path), anew)
-    told = found.settings.as_dict()
-    assert {key: told[key] for key in anew} == anew
+def test_budgets_may_grow_without_changing_the_fingerprint(tmp_path: Path) -> None:
+    changes = {"evaluations": 250, "runs": 5, "checkpoint_every": "5m", "evaluation_timeout": 9.0}
+    found = resume_settings(built_ins(), write_record(tmp_path), changes)
+    resolved = found.settings.as_dict()
+    assert {key: resolved[key] for key in changes} == changes
     assert found.sources["evaluations"] == "command line"
-    assert fingerprint(told) == fingerprint(settings().settings.as_dict())
-    assert describe_changes(settings().settings.as_dict() | {"runs": 5, "evaluations": 250}, told) == []
+    assert fingerprint(resolved) == fingerprint(make_settings().settings.as_dict())
+    assert describe_changes(make_settings().settings.as_dict() | {"runs": 5, "evaluations": 250}, resolved) == []
 
 
 @pytest.mark.parametrize(("key", "less"), [("evaluations", 99), ("runs", 1)])
-def test_there_may_not_be_less(tmp_path: Path, key: str, less: int) -> None:
+def test_budgets_may_not_shrink(tmp_path: Path, key: str, less: int) -> None:
     with pytest.raises(TfsmError, match=rf"--{key} {less}: .* already has .*; it cannot be reduced"):
-        resume_settings(built_ins(), record(tmp_path), {key: less})
+        resume_settings(built_ins(), write_record(tmp_path), {key: less})
 
 
 @pytest.mark.parametrize(
     "given", [{"seed": 4}, {"population": 9}, {"intensity": 0.5}, {"selection": "drift"}, {"observers": ("x",)}]
 )
-def test_what_decides_the_result_may_not_be_given_anew(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_settings_that_affect_the_result_cannot_be_changed(tmp_path: Path, given: dict[str, Any]) -> None:
     with pytest.raises(TfsmError, match=f"{next(iter(given))} cannot be changed.*evaluations, runs, checkpoint_every"):
-        resume_settings(built_ins(), record(tmp_path), given)
+        resume_settings(built_ins(), write_record(tmp_path), given)
 
 
 @pytest.mark.parametrize("wrong", [{"evaluations": 0}, {"checkpoint_every": "soon"}, {"evaluation_timeout": -1.0}])
-def test_what_is_given_anew_is_checked(tmp_path: Path, wrong: dict[str, Any]) -> None:
+def test_changed_settings_are_validated(tmp_path: Path, wrong: dict[str, Any]) -> None:
     key = next(iter(wrong))
     with pytest.raises(TfsmError, match=f"{key}|--{key.replace('_', '-')}"):
-        resume_settings(built_ins(), record(tmp_path), wrong)
+        resume_settings(built_ins(), write_record(tmp_path), wrong)
 
 
-def test_trust_must_be_said_again(tmp_path: Path) -> None:
-    trusting = settings().settings.as_dict() | {"trust_model": True}
-    directory = record(tmp_path, settings=trusting)
+def test_trust_model_must_be_given_again(tmp_path: Path) -> None:
+    trusting = make_settings().settings.as_dict() | {"trust_model": True}
+    directory = write_record(tmp_path, settings=trusting)
     with pytest.raises(TfsmError, match="loaded with --trust-model, which must be given again"):
         resume_settings(built_ins(), directory, {})
     assert resume_settings(built_ins(), directory, {"trust_model": True}).settings.trust_model
 
 
-def test_parts_that_came_ready_made_need_the_program_that_made_them(tmp_path: Path) -> None:
-    directory = record(tmp_path, objects={"domain": "Mine()", "model": "a file"})
+def test_parts_given_as_objects_must_be_resumed_from_their_program(tmp_path: Path) -> None:
+    directory = write_record(tmp_path, objects={"domain": "Mine()", "model": "a file"})
     with pytest.raises(TfsmError, match=r"its domain came from a Python program.*resume=True"):
         resume_settings(built_ins(), directory, {})
-    resume_settings(built_ins(), record(tmp_path, objects={"model": "a file"}), {})
+    resume_settings(built_ins(), write_record(tmp_path, objects={"model": "a file"}), {})
 
 
-def test_files_that_were_kept_take_the_place_of_the_users_own(tmp_path: Path) -> None:
-    directory = record(tmp_path / "run", inputs={"maze": "inputs/maze.txt"})
-    found = use_saved_inputs(settings().settings, directory)
-    assert found.domain_options == settings().settings.domain_options | {"maze": str(directory / "inputs/maze.txt")}
-    assert use_saved_inputs(settings().settings, None) == settings().settings
-    assert use_saved_inputs(settings().settings, tmp_path / "missing") == settings().settings
+def test_saved_inputs_replace_the_original_files(tmp_path: Path) -> None:
+    directory = write_record(tmp_path / "run", inputs={"maze": "inputs/maze.txt"})
+    found = use_saved_inputs(make_settings().settings, directory)
+    assert found.domain_options == make_settings().settings.domain_options | {
+        "maze": str(directory / "inputs/maze.txt")
+    }
+    assert use_saved_inputs(make_settings().settings, None) == make_settings().settings
+    assert use_saved_inputs(make_settings().settings, tmp_path / "missing") == make_settings().settings
 
 
 @pytest.mark.parametrize(
@@ -95,21 +102,21 @@ def test_files_that_were_kept_take_the_place_of_the_users_own(tmp_path: Path) ->
 )
 def test_a_damaged_record_is_an_error_that_names_it(tmp_path: Path, damage: dict[str, Any]) -> None:
     with pytest.raises(TfsmError):
-        resume_settings(built_ins(), record(tmp_path, settings=settings().settings.as_dict() | damage), {})
+        resume_settings(built_ins(), write_record(tmp_path, settings=make_settings().settings.as_dict() | damage), {})
     with pytest.raises(TfsmError, match="not the record of a run"):
-        resume_settings(built_ins(), record(tmp_path, settings={"domain": "parity"}), {})
+        resume_settings(built_ins(), write_record(tmp_path, settings={"domain": "parity"}), {})
 
 
-def command(*words: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["run", *words])
-    return int(ended.value.code or 0)
+def run_command(*message: str) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(["run", *message])
+    return int(caught.value.code or 0)
 
 
-def test_what_is_finished_says_so_and_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    directory = record(tmp_path, status="finished")
+def test_a_finished_run_is_reported_and_left_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = write_record(tmp_path, status="finished")
     before = (directory / "run.json").read_bytes()
-    assert command("--resume", str(directory)) == 0
+    assert run_command("--resume", str(directory)) == 0
     assert "already finished; raise --evaluations or --runs to continue" in capsys.readouterr().err
     assert (directory / "run.json").read_bytes() == before
     assert [path.name for path in directory.iterdir()] == ["run.json"]
@@ -118,19 +125,19 @@ def test_what_is_finished_says_so_and_is_left_alone(tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     "more", [["parity"], ["--mutation", "control"], ["--set", "bits=3"], ["--out", "elsewhere"], ["--seed", "5"]]
 )
-def test_the_command_takes_nothing_that_would_change_it(
+def test_the_command_refuses_options_that_would_change_the_experiment(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
 ) -> None:
-    assert command("--resume", str(record(tmp_path)), *more) == 2
-    told = capsys.readouterr().err.strip()
-    assert told.startswith("error: --resume")
-    assert "\n" not in told
+    assert run_command("--resume", str(write_record(tmp_path)), *more) == 2
+    resolved = capsys.readouterr().err.strip()
+    assert resolved.startswith("error: --resume")
+    assert "\n" not in resolved
 
 
-@pytest.mark.parametrize(("name", "words"), [("missing", "no such directory"), ("empty", "it has no run.json")])
-def test_what_is_no_run_directory_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, words: str
+@pytest.mark.parametrize(("name", "message"), [("missing", "no such directory"), ("empty", "it has no run.json")])
+def test_a_directory_that_is_not_a_run_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, message: str
 ) -> None:
     (tmp_path / "empty").mkdir()
-    assert command("--resume", str(tmp_path / name)) == 2
-    assert words in capsys.readouterr().err
+    assert run_command("--resume", str(tmp_path / name)) == 2
+    assert message in capsys.readouterr().err

@@ -24,7 +24,7 @@ def tournament(**options: object) -> object:
     return build_part(load_plugins().selections["tournament"], options)
 
 
-def test_a_hill_climber_accepts_only_what_is_better() -> None:
+def test_a_hill_climber_accepts_only_better_children() -> None:
     climber = build_part(load_plugins().selections["hill-climber"], {})
     child = tf.constant([1.0, 2.0, 3.0, -np.inf, np.nan, -1.0])
     champion = tf.constant([2.0, 2.0, 2.0, 2.0, 2.0, -np.inf])
@@ -48,7 +48,7 @@ def drawn_for(seed: tf.Tensor, size: int, population: int) -> tuple[list[int], l
     st.integers(1, 6),
     st.sampled_from(["fresh", "same"]),
 )
-def test_a_tournament_picks_what_a_plain_loop_picks(seed: int, fitness: list[float], size: int, removal: str) -> None:
+def test_a_tournament_agrees_with_a_plain_loop(seed: int, fitness: list[float], size: int, removal: str) -> None:
     key = root_seed(seed)
     entrants, fresh = drawn_for(key, size, 6)
     parent = entrants[0]

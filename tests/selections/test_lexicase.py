@@ -20,7 +20,7 @@ def survivors(cases: np.ndarray, order: np.ndarray, slack: np.ndarray) -> set[in
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, None])
-def test_the_parent_is_one_that_a_plain_loop_leaves(epsilon: float | None) -> None:
+def test_the_parent_is_a_survivor_of_a_plain_loop(epsilon: float | None) -> None:
     lanes, number, count = 40, 7, 4
     cases = np.random.default_rng(2).random((lanes, number, count)).round(1).astype(np.float32)
     part = build_scheme("lexicase", epsilon=epsilon)

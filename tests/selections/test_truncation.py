@@ -37,7 +37,7 @@ class Plain:
 
 
 @pytest.mark.parametrize(("parents", "elites"), [(3, 1), (1, 1), (4, 2), (5, 5)])
-def test_generations_are_those_of_plain_lists(parents: int, elites: int) -> None:
+def test_generations_agree_with_plain_lists(parents: int, elites: int) -> None:
     random = np.random.default_rng(parents)
     part: Any = build_scheme("truncation", parents=parents, elites=elites)
     population = make_population(part, np.full((1, 9), -np.inf))

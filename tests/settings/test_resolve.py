@@ -22,13 +22,13 @@ from tfsm.settings import EngineOptions, ResolvedSettings, Settings, resolve_gen
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strength:
+class StrengthOption:
     strength: int = 3
     shape: tuple[int, ...] = (2, 3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Needy:
+class RequiredOption:
     needed: int
 
 
@@ -92,7 +92,7 @@ LEVELS = [
 
 
 @pytest.mark.parametrize(("toml", "arguments", "population", "source"), LEVELS)
-def test_the_more_specific_and_then_the_users_wins(
+def test_more_specific_values_and_then_user_values_win(
     tmp_path: Path, toml: str, arguments: dict[str, object], population: int, source: str
 ) -> None:
     resolved = resolve_in(tmp_path, toml, **arguments)
@@ -167,7 +167,7 @@ def test_an_operator_without_an_intensity_needs_the_flag(tmp_path: Path) -> None
 DEFAULTS = {"population": 7, "evaluations": 70, "intensity": {"sm-r": 0.25}, "mutation": {"experiences": 5}}
 
 
-def test_a_domain_comes_with_its_plugins_defaults(tmp_path: Path) -> None:
+def test_a_domain_has_the_defaults_of_its_plugin(tmp_path: Path) -> None:
     plugins = with_part("domain", "novel", defaults=DEFAULTS)
     resolved = resolve_in(tmp_path, plugins=plugins, domain="novel")
     settings = resolved.settings
@@ -181,7 +181,7 @@ def test_a_domain_comes_with_its_plugins_defaults(tmp_path: Path) -> None:
     assert control.sources["intensity"] == "built-in tfsm.toml [run.intensity]"
 
 
-def test_an_operator_comes_with_its_plugins_intensity(tmp_path: Path) -> None:
+def test_an_operator_has_the_intensity_of_its_plugin(tmp_path: Path) -> None:
     plugins = with_part("mutation", "novel", intensity=0.125)
     resolved = resolve_in(tmp_path, plugins=plugins, mutation="novel")
     assert (resolved.settings.intensity, resolved.sources["intensity"]) == (0.125, "plugin third")
@@ -202,7 +202,7 @@ def test_a_domains_table_wins_over_an_operators_intensity_and_the_user_over_both
     assert (flags.settings.intensity, flags.settings.population) == (1.5, 11)
 
 
-def test_a_plugins_default_does_not_count_as_the_users_wish(tmp_path: Path) -> None:
+def test_a_plugins_default_does_not_count_as_a_user_setting(tmp_path: Path) -> None:
     plugins = with_part("domain", "novel", defaults=DEFAULTS)
     assert (
         resolve_in(tmp_path, plugins=plugins, domain="novel", sets=["selection=hill-climber"]).settings.population == 1
@@ -230,7 +230,7 @@ def test_a_mistake_in_a_plugins_defaults_names_the_plugin(
 
 
 @pytest.mark.parametrize("intensity", [-1, "0.1", True, float("nan"), [0.1]])
-def test_an_operators_intensity_must_be_one(tmp_path: Path, intensity: Any) -> None:
+def test_the_intensity_of_an_operator_is_validated(tmp_path: Path, intensity: Any) -> None:
     plugins = with_part("mutation", "novel", intensity=intensity)
     message = error_in(tmp_path, plugins=plugins, mutation="novel")
     assert message.startswith("plugin 'third' (party): [run.intensity] novel=")
@@ -289,7 +289,7 @@ def test_a_flag_that_was_not_given_changes_nothing(tmp_path: Path) -> None:
     assert resolve_in(tmp_path, overrides={"population": None, "seed": None}) == resolve_in(tmp_path)
 
 
-def test_none_takes_a_files_value_away(tmp_path: Path) -> None:
+def test_none_removes_a_value_of_a_file(tmp_path: Path) -> None:
     toml = '[run]\ninit = "normal"\ninit_scale = 0.1\n[domains.parity]\ninit_scale = "none"'
 
     assert resolve_in(tmp_path, toml, sets=["init=normal"]).settings.init_scale is None
@@ -320,7 +320,7 @@ def test_a_third_partys_option_called_population_fixes_nothing(tmp_path: Path) -
 
 
 def test_options_are_complete_and_plain_json(tmp_path: Path) -> None:
-    plugins = with_part("domain", "fresh", Strength)
+    plugins = with_part("domain", "fresh", StrengthOption)
     settings = resolve_in(tmp_path, plugins=plugins, domain="fresh", sets=["shape=4,5,6"]).settings
 
     assert settings.domain_options == {"strength": 3, "shape": (4, 5, 6)}
@@ -330,7 +330,7 @@ def test_options_are_complete_and_plain_json(tmp_path: Path) -> None:
 
 
 def test_an_option_without_a_default_must_be_given(tmp_path: Path) -> None:
-    plugins = with_part("domain", "needy", Needy)
+    plugins = with_part("domain", "needy", RequiredOption)
 
     with pytest.raises(TfsmError, match=r"domain 'needy' .* --set domain\.needed=VALUE"):
         resolve_in(tmp_path, plugins=plugins, domain="needy")
@@ -359,7 +359,7 @@ def test_what_holds_for_all_domains(tmp_path: Path) -> None:
     assert general.sources["intensity.control"] == "built-in tfsm.toml [run.intensity]"
 
 
-def test_options_that_a_plugin_did_not_declare_are_asked_of_the_part(tmp_path: Path) -> None:
+def test_undeclared_options_are_read_from_the_part(tmp_path: Path) -> None:
     plugins = with_part("mutation", "novel")
 
     found = resolve_in(tmp_path, plugins=plugins, mutation="novel", overrides={"intensity": 1.0}, sets=["reach=5"])
@@ -382,7 +382,7 @@ OBSERVER_LEVELS = [
 def test_observers_are_named_like_any_other_setting(
     tmp_path: Path, toml: str, arguments: dict[str, object], names: tuple[str, ...], source: str
 ) -> None:
-    plugins = with_part("observer", "watcher", Strength)
+    plugins = with_part("observer", "watcher", StrengthOption)
     other = replace(plugins.observers["watcher"], name="other")
     plugins = replace(plugins, observers=Parts("observer", [*plugins.observers.values(), other]))
     resolved = resolve_in(tmp_path, toml, plugins=plugins, **arguments)
@@ -393,7 +393,7 @@ def test_observers_are_named_like_any_other_setting(
 
 
 def test_an_observers_options_come_from_its_table_and_then_the_command_line(tmp_path: Path) -> None:
-    plugins = with_part("observer", "watcher", Strength)
+    plugins = with_part("observer", "watcher", StrengthOption)
     toml = '[run]\nobservers = ["watcher"]\n[observers.watcher]\nstrength = 8\nshape = [1]'
     resolved = resolve_in(tmp_path, toml, plugins=plugins, sets=["watcher.shape=4,5"])
 
@@ -405,7 +405,7 @@ def test_an_observers_options_come_from_its_table_and_then_the_command_line(tmp_
 
 
 def test_an_observers_option_without_a_default_must_be_given(tmp_path: Path) -> None:
-    plugins = with_part("observer", "needy", Needy)
+    plugins = with_part("observer", "needy", RequiredOption)
 
     message = error_in(tmp_path, plugins=plugins, overrides={"observers": ["needy"]})
     assert message == "observer 'needy' has options without a default: give --set needy.needed=VALUE"
@@ -508,7 +508,7 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def outcome(content: bytes, sets: Sequence[str] = ()) -> ResolvedSettings | str:
+def resolve_or_error(content: bytes, sets: Sequence[str] = ()) -> ResolvedSettings | str:
     """Return the settings or the error message; anything else is raised."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tfsm.toml"
@@ -523,7 +523,7 @@ def outcome(content: bytes, sets: Sequence[str] = ()) -> ResolvedSettings | str:
 @given(file=FILES, sets=SETS)
 def test_any_file_and_command_line_resolve_or_raise_a_readable_error(file: dict[str, object], sets: list[str]) -> None:
     toml = "".join(f"{quoted(key)} = {to_toml(value)}\n" for key, value in file.items())
-    found = outcome(toml.encode(), sets)
+    found = resolve_or_error(toml.encode(), sets)
     if isinstance(found, str):
         assert "not valid TOML" not in found, "the test wrote a bad file"
         return
@@ -536,5 +536,5 @@ def test_any_file_and_command_line_resolve_or_raise_a_readable_error(file: dict[
 @settings(max_examples=75, deadline=None)
 @given(content=st.binary(max_size=60))
 def test_any_bytes_resolve_or_raise_a_readable_error(content: bytes) -> None:
-    found = outcome(content)
+    found = resolve_or_error(content)
     assert isinstance(found, ResolvedSettings) or found.startswith("FILE: ")

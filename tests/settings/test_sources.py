@@ -181,7 +181,7 @@ def test_no_observer_is_an_empty_list(tmp_path: Path) -> None:
         (["other.often=yes"], "--set other.often=yes: observer 'other' is not used, add --observer other"),
     ],
 )
-def test_what_is_wrong_about_an_observers_option_is_reported(tmp_path: Path, sets: list[str], beginning: str) -> None:
+def test_mistakes_in_options_of_observers_are_reported(tmp_path: Path, sets: list[str], beginning: str) -> None:
     plugins = with_part("observer", "watcher", Watching)
     other = replace(plugins.observers["watcher"], name="other")
     plugins = replace(plugins, observers=Parts("observer", [*plugins.observers.values(), other]))
@@ -192,7 +192,7 @@ def test_what_is_wrong_about_an_observers_option_is_reported(tmp_path: Path, set
         assert message.splitlines()[-1] == "  watcher: often, reach"
 
 
-def test_an_observer_called_like_a_table_keeps_out_of_its_way(tmp_path: Path) -> None:
+def test_an_observer_may_have_the_name_of_a_table(tmp_path: Path) -> None:
     plugins = with_part("observer", "domain", Watching)
     settings = resolve_in(
         tmp_path, plugins=plugins, overrides={"observers": ["domain"]}, sets=["domain.bits=5"]
@@ -202,7 +202,7 @@ def test_an_observer_called_like_a_table_keeps_out_of_its_way(tmp_path: Path) ->
     assert settings.observer_options == {"domain": {"often": False, "reach": 3}}
 
 
-def test_the_nearest_file_upwards_is_the_users(tmp_path: Path) -> None:
+def test_the_user_file_is_the_nearest_in_a_parent_folder(tmp_path: Path) -> None:
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     (tmp_path / "tfsm.toml").write_text("[run]\nseed = 1")
@@ -214,7 +214,7 @@ def test_the_nearest_file_upwards_is_the_users(tmp_path: Path) -> None:
     assert config_paths(cwd=inner) == (built_in_path(), tmp_path / "a" / "tfsm.toml")
 
 
-def test_a_folder_called_tfsm_toml_is_passed_by(tmp_path: Path) -> None:
+def test_a_folder_named_tfsm_toml_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "inner" / "tfsm.toml").mkdir(parents=True)
     (tmp_path / "tfsm.toml").write_text("[run]\nseed = 1")
 
@@ -230,14 +230,14 @@ def test_config_replaces_the_nearest_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["the file itself", "a copy"])
-def test_the_built_in_file_is_accepted_as_a_users(tmp_path: Path, how: str) -> None:
+def test_the_built_in_file_is_accepted_as_a_user_file(tmp_path: Path, how: str) -> None:
     path = built_in_path()
     if how == "a copy":
         path = tmp_path / "copy.toml"
         path.write_bytes(built_in_path().read_bytes())
 
     assert resolve_in(tmp_path, config=path) == resolve_in(tmp_path)
-    # its population does not count as the user's wish
+    # its population does not count as a user setting
     settings = resolve_in(tmp_path, config=path, overrides={"selection": "hill-climber"}).settings
     assert settings.population == 1
 
@@ -306,7 +306,7 @@ def test_a_config_that_is_missing_or_a_directory_is_reported(tmp_path: Path) -> 
     assert "cannot be read: embedded null byte" in error_in(tmp_path, config=Path("a\0b"))
 
 
-def test_a_config_that_may_not_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_config_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "secret.toml"
     path.touch()
     may_read = Path.read_bytes
@@ -326,7 +326,7 @@ def test_a_file_that_is_not_utf_8_is_reported(tmp_path: Path) -> None:
     assert error_in(tmp_path) == f"{tmp_path / 'tfsm.toml'}: not UTF-8 (byte 10), save it as UTF-8"
 
 
-def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "tfsm.toml").write_bytes(b"\xef\xbb\xbf[run]\r\nseed = 3\r\n")
 
     assert resolve_in(tmp_path).settings.seed == 3
@@ -341,11 +341,11 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
     ],
     ids=["brackets", "dots", "digits"],
 )
-def test_absurd_files_are_turned_away(tmp_path: Path, toml: str, message: str) -> None:
+def test_absurd_files_are_refused(tmp_path: Path, toml: str, message: str) -> None:
     assert f"{tmp_path / 'tfsm.toml'}: {message}" in error_in(tmp_path, toml)
 
 
-def test_a_working_directory_that_is_gone_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_working_directory_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)

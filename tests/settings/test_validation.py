@@ -74,7 +74,7 @@ IN_FILES = [
     ),
     ("[domains.parity.mutation]\nfloor = 0", "[domains.parity.mutation] floor=0: expected a number > 0"),
     ("[domains.parity.selection_options]\nbits = 1", "[domains.parity.selection_options] bits: no selection has this"),
-    # parts of the file that the run makes no use of
+    # parts of the file that the run does not use
     ("[domains.simple-easy]\nrun = 1", "[domains.simple-easy] run: unknown key, did you mean 'runs'?"),
     ("[domains.simple-easy]\nruns = -1", "[domains.simple-easy] runs=-1: expected an integer >= 1"),
     ("[domains.elsewhere]\nruns = -1", "[domains.elsewhere] runs=-1: expected an integer >= 1"),
@@ -99,7 +99,7 @@ def test_all_mistakes_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_a_value_right_for_another_operator_is_wrong_for_the_chosen_one(tmp_path: Path) -> None:
+def test_a_value_must_be_valid_for_the_chosen_operator(tmp_path: Path) -> None:
     plugins = with_part("mutation", "bold", Bold)
     toml = "[run]\nintensity = 1\n[domains.parity.mutation]\ntolerance = 1.5"
 
@@ -111,7 +111,7 @@ def test_a_value_right_for_another_operator_is_wrong_for_the_chosen_one(tmp_path
     )
 
 
-def test_tables_of_parts_that_are_not_installed_are_let_be(tmp_path: Path) -> None:
+def test_tables_of_missing_parts_are_ignored(tmp_path: Path) -> None:
     toml = "[domains.maze]\noptions = { walls = 3 }\n[mutations.other]\nx = 1\n[run.intensity]\nother = 1"
 
     assert resolve_in(tmp_path, toml).settings.domain == "parity"
@@ -150,7 +150,7 @@ def test_zero_intensity_is_allowed(tmp_path: Path) -> None:
     assert resolve_in(tmp_path, overrides={"intensity": 0}).settings.intensity == 0.0
 
 
-def test_unknown_parts_are_reported_with_the_nearest(tmp_path: Path) -> None:
+def test_unknown_parts_are_reported_with_a_suggestion(tmp_path: Path) -> None:
     assert error_in(tmp_path, domain="party") == "no domain named 'party', did you mean 'parity'?"
     assert error_in(tmp_path, mutation="sm-gabs") == "no mutation named 'sm-gabs', did you mean 'sm-g-abs'?"
 
@@ -191,7 +191,7 @@ def test_a_hill_climber_with_a_population_is_reported(
     assert "needs a population of 1" in message
 
 
-def test_a_hill_climber_whose_population_is_given_as_one_is_right(tmp_path: Path) -> None:
+def test_a_hill_climber_accepts_a_population_of_one(tmp_path: Path) -> None:
     resolved = resolve_in(tmp_path, overrides={"selection": "hill-climber"}, sets=["population=1"])
 
     assert (resolved.settings.population, resolved.sources["population"]) == (1, "--set population=1")

@@ -1,4 +1,4 @@
-"""Domains that are wrong in one thing each."""
+"""Domains that are wrong in one respect each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def only_model() -> keras.Model:
 
 @dataclass(frozen=True, kw_only=True)
 class Stingy(Add):
-    """Has one model for all."""
+    """Shares one model between all calls."""
 
     def network(self) -> keras.Model:
         return only_model()
@@ -38,14 +38,14 @@ class Columns(Add):
 
 @dataclass(frozen=True, kw_only=True)
 class Misnamed(Add):
-    """Names fewer numbers than there are."""
+    """Names fewer numbers than the behavior has."""
 
     behavior_names: ClassVar[tuple[str, ...]] = ("x", "y")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dividing(Add):
-    """Divides by nothing."""
+    """Divides by zero."""
 
     def evaluate(self, network: Any, genomes: Any, seed: Any) -> Evaluation:
         found = super().evaluate(network, genomes, seed)
@@ -119,7 +119,7 @@ class Hosted(Add):
 
 @dataclass(frozen=True, kw_only=True)
 class Reminded(Add):
-    """Evaluates differently after it was sent."""
+    """Evaluates differently after it was pickled."""
 
     size: int = 1
 
@@ -133,7 +133,7 @@ class Reminded(Add):
 
 @dataclass(frozen=True, kw_only=True)
 class Crowded(Add):
-    """Gives more in a crowd."""
+    """Gives more fitness in large batches."""
 
     def evaluate(self, network: Any, genomes: Any, seed: Any) -> Evaluation:
         found = super().evaluate(network, genomes, seed)

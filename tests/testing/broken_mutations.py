@@ -1,4 +1,4 @@
-"""Operators that are wrong in one thing each."""
+"""Operators that are wrong in one respect each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Sociable(StubMutation):
 
 @dataclass(frozen=True, kw_only=True)
 class Short(StubMutation):
-    """Leaves a weight out."""
+    """Omits a weight."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
         return (parent + intensity * network.noise(seed))[1:]
@@ -75,7 +75,7 @@ class Talkative(StubMutation):
 
 @dataclass(frozen=True, kw_only=True)
 class Dividing(StubMutation):
-    """Divides by what it saw."""
+    """Divides by its experience."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
         return parent + intensity * network.noise(seed) / tf.reduce_mean(tf.abs(experience))
@@ -102,7 +102,7 @@ class Hasty(StubMutation):
 
 @dataclass(frozen=True, kw_only=True)
 class Even(StubMutation):
-    """Knows nothing of layers."""
+    """Ignores layers."""
 
     def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
         return parent + intensity * gaussian(seed, network.size)
@@ -120,7 +120,7 @@ class Untraceable(StubMutation):
 
 @dataclass(frozen=True, kw_only=True)
 class Reminded(StubMutation):
-    """Makes other children after it was sent."""
+    """Makes other children after it was pickled."""
 
     scale: float = 1.0
 
@@ -133,7 +133,7 @@ class Reminded(StubMutation):
 
 @dataclass(frozen=True, kw_only=True)
 class Crowded(StubMutation):
-    """Is another one in a crowd."""
+    """Behaves differently in large batches."""
 
     batched: ClassVar[bool] = True
 

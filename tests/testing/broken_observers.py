@@ -1,4 +1,4 @@
-"""Observers that are wrong in one thing each."""
+"""Observers that are wrong in one respect each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Misheard(Ears):
 
 
 class Certain(Ears):
-    """Takes every number for known."""
+    """Assumes that every number is known."""
 
     def on_interval(self, interval: Any) -> None:
         self.ends.append(interval.metrics["mean_fitness"] + 1)
@@ -36,14 +36,14 @@ class Impatient(Ears):
 
 
 class Homeless(Ears):
-    """Writes into the directory that may not be there."""
+    """Writes to a directory that may not exist."""
 
     def on_experiment_start(self, experiment: Any) -> None:
         (experiment.directory / "x").touch()
 
 
 class Mixing(Ears):
-    """Has one place for all experiments."""
+    """Mixes the metrics of all experiments."""
 
     place: ClassVar[list[Path]] = []
 
@@ -56,7 +56,7 @@ class Mixing(Ears):
 
 
 class Meddling(Ears):
-    """Changes what it is given."""
+    """Changes its arguments."""
 
     def on_interval(self, interval: Any) -> None:
         interval.metrics["best_fitness"] = -interval.metrics["best_fitness"]
@@ -70,7 +70,7 @@ class Secret(Ears):
 
 
 class Stuck(Ears):
-    """Holds what cannot be sent."""
+    """Cannot be pickled."""
 
     def __init__(self) -> None:
         super().__init__()

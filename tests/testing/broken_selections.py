@@ -1,4 +1,4 @@
-"""Selection schemes that are wrong in one thing each."""
+"""Selection schemes that are wrong in one respect each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Fragile(GoodScheme):
 
 @dataclass(frozen=True, kw_only=True)
 class Sweeping(GoodScheme):
-    """Says one thing for all."""
+    """Returns one decision for all populations."""
 
     def accepts(self, child: Any, replaced: Any) -> Any:
         return tf.reduce_all(child >= replaced)
@@ -59,7 +59,7 @@ class Sweeping(GoodScheme):
 
 @dataclass(frozen=True, kw_only=True)
 class Perverse(GoodScheme):
-    """Keeps the better out."""
+    """Rejects better children."""
 
     def accepts(self, child: Any, replaced: Any) -> Any:
         return child < replaced
@@ -77,7 +77,7 @@ class Uncompiled(GoodScheme):
 
 @dataclass(frozen=True, kw_only=True)
 class Reminded(GoodScheme):
-    """Chooses differently after it was sent."""
+    """Chooses differently after it was pickled."""
 
     size: int = 1
 
@@ -91,7 +91,7 @@ class Reminded(GoodScheme):
 
 @dataclass(frozen=True, kw_only=True)
 class Crowded(GoodScheme):
-    """Chooses differently in a crowd."""
+    """Chooses differently in large batches."""
 
     batched: ClassVar[bool] = True
 

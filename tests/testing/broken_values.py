@@ -23,7 +23,7 @@ class Nameless(StubMutation):
 
 @dataclass(frozen=True, kw_only=True)
 class OtherDefault(StubMutation):
-    """Has another default than the one that is registered."""
+    """Has another default than the registered one."""
 
     size: int = 4
 
@@ -41,7 +41,7 @@ class Fussy(StubMutation):
 
 @dataclass(frozen=True, kw_only=True)
 class Vague(StubMutation):
-    """Has an option that takes anything."""
+    """Has an option of any type."""
 
     size: Annotated[Any, Doc("something")] = 3
 
@@ -93,7 +93,7 @@ class Unequal(StubMutation):
 
 @dataclass(frozen=True, kw_only=True)
 class Forgetful(SizeOptions, StubMutation):
-    """Loses its options on the way."""
+    """Loses its options when it is pickled."""
 
     def __reduce__(self) -> Any:
         return Forgetful, ()
@@ -101,7 +101,7 @@ class Forgetful(SizeOptions, StubMutation):
 
 @dataclass(frozen=True, kw_only=True)
 class Stuck(StubMutation):
-    """Holds what cannot be sent."""
+    """Cannot be pickled."""
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle 'window' object")

@@ -19,7 +19,7 @@ from tfsm.testing.suite import PartUnderTest
 
 @dataclass(frozen=True, kw_only=True)
 class SizeOptions:
-    """Options with one that is as it should be."""
+    """Options with one valid option."""
 
     size: Annotated[int, Ge(1), Doc("how many")] = 3
 
@@ -34,18 +34,18 @@ class Add:
     """Add two numbers."""
 
     def network(self) -> keras.Model:
-        """Return a unit."""
+        """Return a network of one linear unit."""
         return keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
-        """Compare the sum of what it saw, which is its own, with the answer."""
+        """Compare the sum of the inputs with the output."""
         seen = tf.random.stateless_uniform([4, 2], [1, 2]) + tf.zeros([tf.shape(genomes)[0], 1, 1])
         errors = tf.abs(network.rows(genomes, seen)[..., 0] - tf.reduce_sum(seen, axis=-1))  # [B, 4]
         worst = tf.reduce_max(errors, axis=-1)
         return Evaluation(-tf.reduce_sum(errors, axis=-1), worst < 0.01, errors, seen)
 
     def observe(self, experience: Nest) -> Nest:
-        """Return what it saw."""
+        """Return the experience."""
         return experience
 
 
@@ -61,7 +61,7 @@ class Ears(Observer):
         self.ends: list[Any] = []
 
     def on_run_end(self, result: Any) -> None:
-        """Remember it."""
+        """Record a run."""
         self.ends.append(result)
 
 

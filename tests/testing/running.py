@@ -1,4 +1,4 @@
-"""Tools of an author, run as he would."""
+"""Run pytest and ruff as the author of a plugin would."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.helpers.fake_distribution import FakeSite
 
 
 def pytest_in(site: FakeSite, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest with tfsm's plugin and no other."""
+    """Run pytest with the plugin of tfsm and no other."""
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "tfsm.testing.pytest_plugin", "-q", "--strict-markers", *arguments],
         env=site.environ(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTHONDONTWRITEBYTECODE="1"),

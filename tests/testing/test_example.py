@@ -1,4 +1,4 @@
-"""The example as a third party's package: found, listed, run, disabled, broken, and too new for this tfsm."""
+"""The example as a third-party package: listed, run, disabled, broken, and too new for this tfsm."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from tests.docs.markdown import DOCS, Command, commands
 from tests.docs.package import EXAMPLE
-from tests.helpers.commands import Done
+from tests.helpers.commands import CommandResult
 from tests.helpers.fake_distribution import FakeSite
 
 PLUGIN = "example"
 PARTS = {"mutation": "sparse-noise", "domain": "xor", "selection": "random-parent", "observer": "csv"}
-# The last one counts where an option is given twice.
+# The last one counts if an option is given twice.
 SMALL = ("--population", "6", "--evaluations", "12", "--set", "compile=graph", "--quiet", "--json")
 RUNS = [
     command
@@ -32,7 +32,7 @@ def site(tmp_path: Path) -> FakeSite:
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Done]]:
+def command_results(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[CommandResult]]:
     """Run all commands of the document that use the example."""
     site = FakeSite(tmp_path_factory.mktemp("example"))
     site.install_source(EXAMPLE)
@@ -40,21 +40,21 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Done]]:
     return site.root, [site.tfsm(*line) for line in lines]
 
 
-def listed(site: FakeSite, *arguments: str) -> dict[str, Any]:
+def list_parts(site: FakeSite, *arguments: str) -> dict[str, Any]:
     infos = json.loads(site.tfsm("plugins", "list", "--json", *arguments).stdout)
     (info,) = [info for info in infos if info["name"] == PLUGIN]
     return dict(info)
 
 
-def changed(site: FakeSite, file: str, before: str, after: str) -> None:
+def edit_file(site: FakeSite, file: str, before: str, after: str) -> None:
     path = site.root / "tfsm_example" / file
     text = path.read_text(encoding="utf-8")
     assert before in text
     path.write_text(text.replace(before, after), encoding="utf-8")
 
 
-def test_it_is_listed_with_what_it_registers(site: FakeSite) -> None:
-    assert listed(site) == {
+def test_the_example_is_listed_with_its_parts(site: FakeSite) -> None:
+    assert list_parts(site) == {
         "name": PLUGIN,
         "distribution": "tfsm-example-plugin",
         "version": "0.1.0",
@@ -68,13 +68,13 @@ def test_it_is_listed_with_what_it_registers(site: FakeSite) -> None:
     assert (option["name"], option["default"], option["constraints"]) == ("share", 0.1, "> 0 and <= 1")
 
 
-def test_the_document_runs_every_part_of_it() -> None:
+def test_the_document_runs_every_part_of_the_example() -> None:
     assert set(PARTS.values()) <= {word for command in RUNS for word in command.words}
 
 
 @pytest.mark.parametrize("number", range(len(RUNS)), ids=[str(command) for command in RUNS])
-def test_its_parts_run_by_name(ran: tuple[Path, list[Done]], number: int) -> None:
-    root, ended = ran
+def test_parts_of_the_example_run_by_name(command_results: tuple[Path, list[CommandResult]], number: int) -> None:
+    root, ended = command_results
     command: Command = RUNS[number]
     assert (ended[number].returncode, ended[number].stderr) == (0, "")
     (run,) = json.loads(ended[number].stdout)["runs"]
@@ -89,7 +89,7 @@ def test_its_parts_run_by_name(ran: tuple[Path, list[Done]], number: int) -> Non
         assert [row.split(",")[:2] for row in rows] == [["0", str(run["evaluations"])]]
 
 
-def test_its_parts_come_with_default_settings(site: FakeSite) -> None:
+def test_parts_of_the_example_have_default_settings(site: FakeSite) -> None:
     shown = json.loads(site.tfsm("config", "show", "xor", "--mutation", "sparse-noise", "--json").stdout)
     settings, sources = shown["settings"], shown["sources"]
     assert (settings["intensity"], sources["intensity"]) == (0.5, "plugin example")
@@ -98,7 +98,7 @@ def test_its_parts_come_with_default_settings(site: FakeSite) -> None:
 
 
 def test_invalid_defaults_are_one_line_that_names_the_plugin(site: FakeSite) -> None:
-    changed(site, "__init__.py", '"population": 50', '"populaton": 50')
+    edit_file(site, "__init__.py", '"population": 50', '"populaton": 50')
     result = site.tfsm("run", "xor", "--mutation", "sparse-noise")
     assert (result.returncode, result.stderr.splitlines()) == (
         2,
@@ -109,8 +109,8 @@ def test_invalid_defaults_are_one_line_that_names_the_plugin(site: FakeSite) -> 
     )
 
 
-def test_disabled_it_is_not_there(site: FakeSite) -> None:
-    assert listed(site, "--disable-plugin", PLUGIN)["state"] == "disabled"
+def test_a_disabled_example_is_not_available(site: FakeSite) -> None:
+    assert list_parts(site, "--disable-plugin", PLUGIN)["state"] == "disabled"
     result = site.tfsm("--disable-plugin", PLUGIN, "domains", "xor")
     assert (result.returncode, result.stderr.partition(";")[0]) == (2, "error: no domain named 'xor'")
 
@@ -130,12 +130,12 @@ def test_disabled_it_is_not_there(site: FakeSite) -> None:
     ],
     ids=["an import", "a hook", "a name", "too new"],
 )
-def test_broken_it_is_one_line_and_the_rest_works(
+def test_a_broken_example_is_reported_in_one_line(
     site: FakeSite, file: str, before: str, after: str, reason: str
 ) -> None:
-    changed(site, file, before, after)
+    edit_file(site, file, before, after)
     result = site.tfsm("mutations", "control")
     assert (result.returncode, result.stdout.split()[0]) == (0, "control")
     (warning,) = result.stderr.splitlines()
     assert warning.startswith(f"warning: plugin 'example' (tfsm-example-plugin 0.1.0) is broken: {reason}")
-    assert listed(site)["state"] == "broken"
+    assert list_parts(site)["state"] == "broken"

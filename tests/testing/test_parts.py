@@ -69,7 +69,7 @@ def test_a_part_passes_the_checks(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("entry", cases(EVOLVED_BY_DEFAULT))
-def test_a_part_survives_whole_runs(entry: Entry) -> None:
+def test_a_part_completes_whole_runs(entry: Entry) -> None:
     for check in checks_for(entry.kind):
         if runs(check):
             check(subject(entry))
@@ -81,5 +81,5 @@ def test_a_plugin_passes_the_checks(name: str) -> None:
     assert failures(list(run_checks(plugin))) == []
 
 
-def test_the_made_up_history_has_every_event_in_the_order_of_a_run() -> None:
+def test_the_synthetic_history_has_every_event_in_order() -> None:
     assert tuple(dict.fromkeys(method for method, _ in example_events(None))) == OBSERVER_METHODS

@@ -1,4 +1,4 @@
-"""The plugin for pytest: what its fixtures give, what it says of mistakes, and that it leaves other tests alone."""
+"""The pytest plugin: its fixtures, its errors, and that it does not affect other tests."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def site(tmp_path: Path) -> FakeSite:
     return FakeSite(tmp_path)
 
 
-def test_tests_that_do_not_ask_for_it_are_left_alone(site: FakeSite) -> None:
+def test_other_tests_are_not_affected(site: FakeSite) -> None:
     site.module("test_plain", "import sys\ndef test_nothing_was_imported(): assert 'tensorflow' not in sys.modules\n")
     ended = pytest_in(site, "-p", "no:cacheprovider")
     assert "1 passed" in ended.stdout, ended.stdout
 
 
-def test_checks_are_collected_without_tensorflow_and_named_by_what_must_be_so(site: FakeSite) -> None:
+def test_checks_are_collected_without_tensorflow_and_named_by_requirement(site: FakeSite) -> None:
     source = """
         import pytest
 
@@ -53,7 +53,7 @@ def test_checks_are_collected_without_tensorflow_and_named_by_what_must_be_so(si
         ('@pytest.mark.tfsm("tournament", size=0)', "tfsm marker: size=0: expected an integer >= 1"),
     ],
 )
-def test_a_mistake_in_a_marker_is_a_message(site: FakeSite, marker: str, message: str) -> None:
+def test_a_mistake_in_a_marker_is_reported(site: FakeSite, marker: str, message: str) -> None:
     site.module("test_wrong", f"import pytest\n{marker}\ndef test_it(tfsm_check): tfsm_check()\n")
     ended = pytest_in(site)
     assert ended.returncode == 2

@@ -223,7 +223,7 @@ def find_check(kind: Any, name: str) -> Check:
     return check
 
 
-def result_of(name: str, part: Any) -> CheckResult:
+def run_check(name: str, part: Any) -> CheckResult:
     (result,) = run_checks(part, [find_check(part.kind, name)])
     return result
 
@@ -235,15 +235,15 @@ def result_of(name: str, part: Any) -> CheckResult:
         for case in CASES
     ],
 )
-def test_a_check_catches_what_it_is_for(kind: str, name: str, part: Any, message: str) -> None:
+def test_a_check_detects_its_fault(kind: str, name: str, part: Any, message: str) -> None:
     assert part.kind == kind
-    found = result_of(name, part)
+    found = run_check(name, part)
     assert found.state == "failed"
     assert message in f"{found.message} {found.advice}"
     assert found.advice
 
 
-def test_every_check_is_shown_to_catch_something() -> None:
+def test_every_check_has_a_case() -> None:
     shown = {(kind, name) for kind, name, *_ in CASES}
     every = {(kind, each.name) for kind, checks in CHECKS.items() for each in checks}
     shared = {(kind, name) for kind in CHECKS for name in SHARED} | {("selection", "can be built")}
@@ -262,13 +262,13 @@ def test_every_check_is_shown_to_catch_something() -> None:
     ],
     ids=lambda part: part.kind,
 )
-def test_a_part_that_is_right_passes(part: Any) -> None:
+def test_a_valid_part_passes(part: Any) -> None:
     for each in checks_for(part.kind):
         if each.target not in EXPENSIVE:
             each(part)
 
 
-def test_where_there_is_nothing_to_check_the_rest_is_skipped() -> None:
+def test_checks_after_a_failed_build_are_skipped() -> None:
     first, *rest = run_checks(subject("mutation", values.NoCall))
     assert (first.state, first.check) == ("failed", "can be built")
     assert {(each.state, each.message) for each in rest} == {("skipped", "failed: can be built")}
@@ -281,13 +281,13 @@ def test_a_part_can_be_checked_before_it_is_registered() -> None:
 
 
 def test_an_exception_names_the_line_that_the_author_can_fix() -> None:
-    found = result_of("handles an experiment that ends immediately", subject("observer", observers.Impatient))
+    found = run_check("handles an experiment that ends immediately", subject("observer", observers.Impatient))
     assert found.message.startswith("it raised IndexError: ")
     assert found.advice.startswith("fix line ")
     assert found.advice.endswith("broken_observers.py")
 
 
-def test_a_failure_says_what_is_wrong_and_how_to_fix_it() -> None:
+def test_a_failure_has_a_reason_and_advice() -> None:
     with pytest.raises(
         CheckFailure, match=r"(?s)with intensity 0 a weight changes by .*\nhow to fix it: scale every change"
     ):

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all."""
+"""Atomic writes: a file is complete or absent."""
 
 from __future__ import annotations
 
@@ -13,33 +13,31 @@ from tfsm.utils.atomic import atomic_write, flush_to_disk, is_temporary
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the system is asked for, in order."""
-    heard: list[str] = []
+    """Record the system calls in order."""
+    recorded: list[str] = []
     fsync, replace = os.fsync, os.replace
 
-    def told_fsync(descriptor: int) -> None:
-        heard.append(f"fsync {Path(os.readlink(f'/proc/self/fd/{descriptor}')).name}")
+    def record_fsync(descriptor: int) -> None:
+        recorded.append(f"fsync {Path(os.readlink(f'/proc/self/fd/{descriptor}')).name}")
         fsync(descriptor)
 
-    def told_replace(source: Path, target: Path) -> None:
-        heard.append(f"replace {Path(target).name}")
+    def record_replace(source: Path, target: Path) -> None:
+        recorded.append(f"replace {Path(target).name}")
         replace(source, target)
 
-    monkeypatch.setattr(os, "fsync", told_fsync)
-    monkeypatch.setattr(os, "replace", told_replace)
-    return heard
+    monkeypatch.setattr(os, "fsync", record_fsync)
+    monkeypatch.setattr(os, "replace", record_replace)
+    return recorded
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not tell what is open")
-def test_content_is_on_the_disk_before_the_name_and_the_name_before_anything_else(
-    tmp_path: Path, calls: list[str]
-) -> None:
+def test_content_is_synced_before_the_rename_and_the_folder_after_it(tmp_path: Path, calls: list[str]) -> None:
     with atomic_write(tmp_path / "a.json") as draft:
         draft.write_text("new")
     assert calls == ["fsync .a.json.part.json", "replace a.json", f"fsync {tmp_path.name}"]
 
 
-def test_until_the_end_the_old_file_is_there(tmp_path: Path) -> None:
+def test_the_old_file_exists_until_the_end(tmp_path: Path) -> None:
     file = tmp_path / "a.json"
     file.write_text("old")
     with atomic_write(file) as draft:
@@ -52,7 +50,7 @@ def test_until_the_end_the_old_file_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), KeyboardInterrupt(), ValueError("odd")])
-def test_an_error_leaves_the_old_file_and_no_draft(tmp_path: Path, error: BaseException) -> None:
+def test_an_error_leaves_the_old_file_and_no_temporary_file(tmp_path: Path, error: BaseException) -> None:
     file = tmp_path / "a.json"
     file.write_text("old")
 
@@ -67,9 +65,7 @@ def test_an_error_leaves_the_old_file_and_no_draft(tmp_path: Path, error: BaseEx
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_content_that_does_not_reach_the_disk_does_not_take_the_old_ones_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_sync_does_not_replace_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.json"
     file.write_text("old")
 
@@ -82,7 +78,7 @@ def test_content_that_does_not_reach_the_disk_does_not_take_the_old_ones_place(
     assert file.read_text() == "old"
 
 
-def test_a_file_system_that_cannot_be_asked_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_fsync_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(descriptor: int) -> None:
         raise OSError(errno.EINVAL, "invalid argument")
 
@@ -93,5 +89,5 @@ def test_a_file_system_that_cannot_be_asked_is_no_error(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize(("name", "draft"), [(".run.json.part.json", True), ("run.json", False), (".lock", False)])
-def test_drafts_are_known_by_their_names(name: str, draft: bool) -> None:
+def test_temporary_files_are_recognized_by_name(name: str, draft: bool) -> None:
     assert is_temporary(Path(name)) is draft

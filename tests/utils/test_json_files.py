@@ -62,7 +62,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"), [("[1]", "expected an object, got list"), ("{", "not valid JSON"), (None, "cannot be read")]
 )
-def test_a_file_that_is_no_json_object_is_an_error(tmp_path: Path, content: str | None, message: str) -> None:
+def test_a_file_without_a_json_object_is_an_error(tmp_path: Path, content: str | None, message: str) -> None:
     file = tmp_path / "a.json"
     if content is not None:
         file.write_text(content)

@@ -8,13 +8,13 @@ from tfsm.errors import TfsmError
 from tfsm.utils.optional import optional
 
 
-def test_a_module_that_is_there_is_imported() -> None:
+def test_an_installed_module_is_imported() -> None:
     import json
 
     assert optional("json", extra="replay", purpose="a test") is json
 
 
-def test_a_module_that_is_missing_is_named_with_what_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_module_is_reported_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pygame", None)  # as if it were not installed
     with pytest.raises(TfsmError, match=r"^drawing needs pygame: pip install 'tfsm\[replay\]'$"):
         optional("pygame", extra="replay", purpose="drawing")

@@ -1,4 +1,4 @@
-"""Compiled code is kept between commands, and never stands in the way."""
+"""The compile cache is kept between commands, and its failures are harmless."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfsm.utils import tf_startup as compile_cache
 from tfsm.utils.tf_startup import FLAG, use_compile_cache
 
 
-def test_the_folder_is_told_to_tensorflow(tmp_path: Path) -> None:
+def test_the_cache_folder_is_passed_to_tensorflow(tmp_path: Path) -> None:
     environ = {"XDG_CACHE_HOME": str(tmp_path), "TF_XLA_FLAGS": "--other=1"}
     folder = use_compile_cache(environ)
     assert folder is not None
@@ -24,13 +24,13 @@ def test_the_folder_is_told_to_tensorflow(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "given", [{"TFSM_COMPILE_CACHE": "off"}, {"TF_XLA_FLAGS": f"{FLAG}=/mine"}, {"TFSM_COMPILE_CACHE": "/proc/nowhere"}]
 )
-def test_the_user_may_switch_it_off_and_a_bad_place_is_no_error(given: dict[str, str]) -> None:
+def test_the_cache_is_off_if_disabled_or_its_folder_is_invalid(given: dict[str, str]) -> None:
     environ = dict(given)
     assert use_compile_cache(environ) is None
     assert environ == given
 
 
-def test_what_was_not_used_for_longest_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_cache, "MAX_BYTES", 25)
     folder = use_compile_cache({"TFSM_COMPILE_CACHE": str(tmp_path)})
     assert folder is not None
@@ -42,7 +42,7 @@ def test_what_was_not_used_for_longest_goes(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.slow
-def test_a_second_run_finds_what_the_first_compiled_and_goes_the_same_way(tmp_path: Path) -> None:
+def test_a_second_run_reuses_compiled_code_with_the_same_results(tmp_path: Path) -> None:
     import json
 
     cache = str(tmp_path / "cache")

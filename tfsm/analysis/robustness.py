@@ -14,6 +14,7 @@ import tensorflow as tf
 from tfsm.analysis import Verdict, compare_retention, holm, retention
 from tfsm.analysis.results import Method, RunOutcome, load_studies
 from tfsm.errors import TfsmError
+from tfsm.evolution.compile_plan import needs_autograph
 from tfsm.evolution.evaluation import Evaluator
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import mutate_batch
@@ -204,7 +205,10 @@ class MutantEvaluator:
                 observed = self._domain.observe(experience)
                 return mutate_batch(mutation, self.network, parents, observed, intensity, seeds).genome
 
-            self._compiled[key] = mutation, tf.function(make).get_concrete_function(*specs)
+            self._compiled[key] = (
+                mutation,
+                tf.function(make, autograph=needs_autograph(self._domain, mutation)).get_concrete_function(*specs),
+            )
         _, compiled = self._compiled[key]
         return compiled(*arguments)
 

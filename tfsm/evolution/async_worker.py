@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tfsm.evolution.compile_plan import TracedFunction
 from tfsm.evolution.engine import Engine
-from tfsm.evolution.variation import Parents, Variation
+from tfsm.evolution.variation import Parents, Variation, derive_seeds
 from tfsm.interfaces import Evaluation, Tensor
 
 
@@ -206,7 +206,7 @@ class ChildWorker:
         self, runs: Tensor, number: Tensor, scale: Tensor, *leaves: Tensor
     ) -> tuple[Tensor, Evaluation, dict[str, Tensor], Tensor]:
         variation = self._variation
-        _, mutate_seed, evaluate_seed = variation.seeds(runs, number)
+        _, mutate_seed, evaluate_seed = derive_seeds(variation.root_seed, runs, number)
         individual = (0, variation.template.experience)
         (genomes, experience), *mates = tf.nest.pack_sequence_as([individual] * (1 + variation.recombines), leaves)
         parents = Parents(genomes, experience, mates[0] if mates else (), scale)

@@ -8,10 +8,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfsm.interfaces import Compile, Tensor
+from tfsm.interfaces import Compile, Nest
 from tfsm.models.network import Network
 
 _GIB = 2**30
+_OWN_PACKAGES = ("tfsm", "tfsm_plugins", "tfsm_domains")
 _REUSE_SHARE = 0.125
 """Sensitivities are kept where one run with them takes no more than this share of the memory."""
 
@@ -118,6 +119,14 @@ def choose_compiler(network: Network, compile: Compile = "auto") -> tuple[bool, 
     return True, "every layer runs natively"
 
 
+def needs_autograph(*parts: object) -> bool:
+    """Return whether one of the parts may use Python's `if` and `for` on tensors, which AutoGraph has to convert.
+
+    The parts of tfsm itself do not, and converting them would take a second or two at the start of every run.
+    """
+    return any(type(part).__module__.partition(".")[0] not in _OWN_PACKAGES for part in parts)
+
+
 class TracedFunction:
     """Like `tf.function`, for a function of tensors whose shapes seldom change.
 
@@ -125,11 +134,13 @@ class TracedFunction:
     there is none.
 
     Args:
-        function: a function of tensors.
+        function: a function of tensors, or of nests of them that always have the same structure.
+        jit: whether to compile it with XLA.
+        autograph: whether to convert Python's control flow.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = tf.function(function, autograph=False)
+    def __init__(self, function: Callable[..., Any], *, jit: bool = False, autograph: bool = False) -> None:
+        self._function = tf.function(function, jit_compile=jit or None, autograph=autograph)
         self._concrete: dict[tuple[Any, ...], Any] = {}
 
     @property
@@ -137,10 +148,10 @@ class TracedFunction:
         """Number of traces."""
         return int(self._function.experimental_get_tracing_count())
 
-    def __call__(self, *tensors: Tensor) -> Any:
+    def __call__(self, *arguments: Nest) -> Any:
         """Call the function; it is traced first where these shapes are new."""
-        key = tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors)
+        key = tuple((tuple(tensor.shape), tensor.dtype) for tensor in tf.nest.flatten(arguments))
         if key not in self._concrete:
-            specs = [tf.TensorSpec(tensor.shape, tensor.dtype) for tensor in tensors]
+            specs = tf.nest.map_structure(lambda tensor: tf.TensorSpec(tensor.shape, tensor.dtype), arguments)
             self._concrete[key] = self._function.get_concrete_function(*specs)
-        return self._concrete[key](*tensors)
+        return self._concrete[key](*arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from tfsm.evolution.compile_plan import needs_autograph
 from tfsm.evolution.variation import Parents, Variation, map_one_by_one
 from tfsm.interfaces import Nest, Tensor
 from tfsm.kernels.sensitivity import divergence
@@ -37,9 +38,11 @@ class DivergenceProbe:
         # Plain graphs: so few calls per interval are not worth the seconds that XLA's compiler takes. In a plain graph
         # it matters who shares a batch: where the engine is one, lanes are taken one after another.
         one_by_one = variation.plan.one_by_one
-        self._outputs = tf.function(map_one_by_one(self._observe_outputs) if one_by_one else self._observe_outputs)
+        autograph = needs_autograph(variation.domain, variation.mutation)
+        outputs = map_one_by_one(self._observe_outputs, autograph) if one_by_one else self._observe_outputs
+        self._outputs = tf.function(outputs, autograph=autograph)
         # Once per interval, and one lane at a time, so that it does not matter how many runs share the batch.
-        self._measure = tf.function(map_one_by_one(self._measure_parents))
+        self._measure = tf.function(map_one_by_one(self._measure_parents, autograph), autograph=autograph)
 
     @property
     def measures_sensitivity(self) -> bool:

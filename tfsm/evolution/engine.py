@@ -7,18 +7,19 @@ The asynchronous loop calls `ask` and `tell` one after the other; workers mutate
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.compile_plan import TracedFunction
+from tfsm.evolution.compile_plan import TracedFunction, needs_autograph
 from tfsm.evolution.divergence_probe import MAX_PROBES, DivergenceProbe
 from tfsm.evolution.evaluation import FailurePolicy
-from tfsm.evolution.selection import Selector
+from tfsm.evolution.selection import Selector, choose
 from tfsm.evolution.state import TALLIES, State, after_evaluation
-from tfsm.evolution.variation import Offspring, Parents, SensitivityCache, Variation, can_reuse
+from tfsm.evolution.variation import Offspring, Parents, SensitivityCache, Variation, can_reuse, derive_seeds
 from tfsm.interfaces import (
     Candidate,
     Child,
@@ -81,11 +82,11 @@ class Engine:
         self.state = self._allocate(population)
         self._first_run = tf.Variable(0, trainable=False)
         self._divergence_probe = DivergenceProbe(variation)
-        # XLA whatever the plan: a few hundred tiny operations that would each cost more to dispatch than to run.
-        self._ask = tf.function(self._select_and_draw, jit_compile=True)
+        self._mate = find_or_compile_mating(selection, variation.recombines)
+        autograph = needs_autograph(selection)
         # A stateful scheme is many tiny operations; the others compare two numbers.
         self._admit, self._admit_initial = (
-            tf.function(function, jit_compile=True) if self.selector.is_stateful else function
+            tf.function(function, jit_compile=True, autograph=autograph) if self.selector.is_stateful else function
             for function in (self.selector.admit, self.selector.admit_initial)
         )
         self.initialize = TracedFunction(_repeat(self._initialize))
@@ -218,14 +219,9 @@ class Engine:
 
     # --- Ask
 
-    def _select_and_draw(self, view: Population, runs: Tensor, number: Tensor) -> Mating:
+    def _ask(self, view: Population, runs: Tensor, number: Tensor) -> Mating:
         """Select parents and slots for the children of these numbers, and draw their seeds."""
-        select_seed, mutate_seed, evaluate_seed = self.variation.seeds(runs, number)
-        choice = self.selector.choose(view, select_seed)
-        mate = choice.parent
-        if self.variation.recombines:
-            mate = self.selector.choose(view, fold_in(select_seed, 1)).parent
-        return Mating(choice.parent, mate, choice.replaced, mutate_seed, evaluate_seed)
+        return Mating(*self._mate(self.variation.root_seed, view, runs, number))
 
     def _parents(self, lanes: Tensor, mating: Mating, scale: Tensor | None = None) -> Parents:
         genomes, experience = self.state.individuals(lanes, mating.parent)
@@ -380,6 +376,28 @@ class Engine:
             cases="cases" in self.selector.needs,
             selection_state=self.selector.initial_state,
         )
+
+
+def find_or_compile_mating(selection: Selection | StatefulSelection, recombines: bool) -> TracedFunction:
+    """Return the function that selects and draws for a scheme; engines with equal schemes share what is compiled."""
+    try:
+        return _share_mating(selection, recombines)
+    except TypeError:  # a scheme that is not hashable
+        return _compile_mating(selection, recombines)
+
+
+def _compile_mating(selection: Any, recombines: bool) -> TracedFunction:
+    def mate(root: Tensor, view: Population, runs: Tensor, number: Tensor) -> Mating:
+        select_seed, mutate_seed, evaluate_seed = derive_seeds(root, runs, number)
+        choice = choose(selection, view, select_seed)
+        second = choose(selection, view, fold_in(select_seed, 1)).parent if recombines else choice.parent
+        return Mating(choice.parent, second, choice.replaced, mutate_seed, evaluate_seed)
+
+    # XLA whatever the plan: a few hundred tiny operations that would each cost more to dispatch than to run.
+    return TracedFunction(mate, jit=True, autograph=needs_autograph(selection))
+
+
+_share_mating = lru_cache(maxsize=32)(_compile_mating)
 
 
 def _repeat(step: Callable[[Tensor, Tensor, Tensor], None]) -> Callable[..., None]:

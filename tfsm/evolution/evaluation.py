@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
+from tfsm.evolution.compile_plan import needs_autograph
 from tfsm.interfaces import Domain, Evaluation, Failures, Nest, Tensor
 from tfsm.models.network import Network
 
@@ -129,10 +130,11 @@ class Evaluator:
         self._example: Evaluation | None = None
         """What a domain written in plain Python returned for the first genome."""
         if self.is_compiled:
-            self._call = tf.function(self._trace, jit_compile=jit)
-            self._call_graph = tf.function(self._trace, jit_compile=False) if jit else self._call
+            autograph = needs_autograph(domain)
+            self._call = tf.function(self._trace, jit_compile=jit, autograph=autograph)
+            self._call_graph = tf.function(self._trace, jit_compile=False, autograph=autograph) if jit else self._call
         else:
-            self._call = tf.function(self._call_host, jit_compile=False)
+            self._call = tf.function(self._call_host, jit_compile=False, autograph=False)
 
     def __call__(self, genomes: Tensor, seed: Tensor, live: Tensor) -> Evaluation:
         """Evaluate genomes `[B, P]` with seeds `[B, 2]`; the results of those that are not `live` are undefined."""

@@ -40,8 +40,19 @@ def choose_batch(selection: Selection, fitness: Tensor, seed: Tensor) -> Choice:
     return Choice(tf.cast(parent, tf.int32), tf.cast(replaced, tf.int32))
 
 
+def choose(selection: Selection | StatefulSelection, population: Population, seed: Tensor) -> Choice:
+    """Choose in populations with seeds `[B, 2]`; instead of a broken parent, the best individual is chosen."""
+    if isinstance(selection, StatefulSelection):
+        parent, replaced = (tf.cast(index, tf.int32) for index in selection.select(population, seed))
+    else:
+        parent, replaced = choose_batch(selection, population.fitness, seed)
+    healthy = tf.math.is_finite(tf.gather(population.fitness, parent, batch_dims=1))
+    best = tf.argmax(population.fitness, axis=-1, output_type=tf.int32)
+    return Choice(tf.where(healthy, parent, best), replaced)
+
+
 class Selector:
-    """Chooses parents, and admits individuals to the populations.
+    """Knows what a scheme needs, and admits individuals to the populations.
 
     Args:
         selection: the scheme.
@@ -68,16 +79,6 @@ class Selector:
             self.initial_state = tf.nest.map_structure(
                 tf.convert_to_tensor, self._init_state(domain, template, population)
             )
-
-    def choose(self, population: Population, seed: Tensor) -> Choice:
-        """Choose in populations with seeds `[B, 2]`; instead of a broken parent, the best individual is chosen."""
-        if self.is_stateful:
-            parent, replaced = (tf.cast(index, tf.int32) for index in self._selection.select(population, seed))
-        else:
-            parent, replaced = choose_batch(self._selection, population.fitness, seed)
-        healthy = tf.math.is_finite(tf.gather(population.fitness, parent, batch_dims=1))
-        best = tf.argmax(population.fitness, axis=-1, output_type=tf.int32)
-        return Choice(tf.where(healthy, parent, best), replaced)
 
     def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
         """Decide which children enter; a broken one never does, so that it cannot become a parent."""

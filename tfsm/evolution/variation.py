@@ -14,7 +14,7 @@ import tensorflow as tf
 from typing_extensions import TypeIs
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.compile_plan import Plan
+from tfsm.evolution.compile_plan import Plan, TracedFunction, needs_autograph
 from tfsm.interfaces import Adapt, Child, Evaluation, Mutation, Nest, SupportsReuse, Tensor
 from tfsm.kernels.experience import to_dense
 from tfsm.kernels.random import fold_in, gaussian, root_seed, split
@@ -117,13 +117,13 @@ def as_child(result: Tensor | Child) -> Child:
     return Child(result, {})
 
 
-def map_one_by_one(function: Callable[..., Any]) -> Callable[..., Any]:
+def map_one_by_one(function: Callable[..., Any], autograph: bool = True) -> Callable[..., Any]:
     """Return a function of batches that takes their lanes one after another.
 
     For functions that are slow enough to be worth a call per lane: they are traced once for any number of lanes, and
     take the memory of few lanes.
     """
-    single = tf.function(function)
+    single = tf.function(function, autograph=autograph)
 
     def call_alone(arguments: Nest) -> Nest:
         result = single(*tf.nest.map_structure(lambda x: x[None], arguments))
@@ -159,8 +159,9 @@ class SensitivityCache:
         self._network, self._domain, self._mutation = evaluator.network, evaluator.domain, mutation
         self._least_width = plan.least_width
         self._one_by_one = plan.one_by_one
-        measure = map_one_by_one(self._measure_parents) if plan.one_by_one else self._measure_parents
-        self._measure = tf.function(measure, jit_compile=plan.jit)
+        autograph = needs_autograph(self._domain, mutation)
+        measure = map_one_by_one(self._measure_parents, autograph) if plan.one_by_one else self._measure_parents
+        self._measure = tf.function(measure, jit_compile=plan.jit, autograph=autograph)
         self._warmed_up = {width: tf.Variable(False, trainable=False) for width in plan.widths()}
 
     def look_up(self, state: State, lanes: Tensor, slots: Tensor, parents: Parents) -> Tensor:
@@ -278,6 +279,16 @@ def _clip_scale(scale: Tensor) -> Tensor:
 # --- Variation
 
 
+def derive_seeds(root: Tensor, runs: Tensor, number: Tensor) -> tuple[Tensor, ...]:
+    """Return the seeds `[W, 2]` that select parents for, mutate and evaluate the children of these numbers."""
+    return split(fold_in(root, runs, number), 3)
+
+
+# XLA whatever the plan: a few hundred tiny operations that would each cost more to dispatch than to run. All engines
+# share what is compiled.
+_derive_initial_seeds = TracedFunction(lambda root, runs, number: split(fold_in(root, runs, number), 2), jit=True)
+
+
 class Variation:
     """Makes `W` individuals at once, first ones and children; holds no population, so that workers can have one too.
 
@@ -310,15 +321,14 @@ class Variation:
         self.recombines = recombines(mutation)
         """Whether children have two parents."""
         self.intensity = tf.Variable(intensity, trainable=False, dtype=self.network.dtype)
-        self._initializer, self._root = initializer, root_seed(seed)
-        self._outputs = tf.function(self._observe_outputs, jit_compile=plan.jit)
-        self._mutate = tf.function(
-            map_one_by_one(self._apply_operator) if plan.one_by_one else self._apply_operator, jit_compile=plan.jit
-        )
-        self._mutate_known = tf.function(self._apply_to_known, jit_compile=plan.jit)
-        # XLA whatever the plan: a few hundred tiny operations that would each cost more to dispatch than to run.
-        self.initial_seeds = tf.function(self._split_initial_seeds, jit_compile=True, autograph=False)
-        """From runs `[W]` and numbers `[W]` to the seeds `[W, 2]` that draw and evaluate initial individuals."""
+        self._initializer = initializer
+        self.root_seed = root_seed(seed)
+        """The experiment's seed."""
+        autograph = needs_autograph(self.domain, mutation)
+        apply = map_one_by_one(self._apply_operator, autograph) if plan.one_by_one else self._apply_operator
+        self._outputs = tf.function(self._observe_outputs, jit_compile=plan.jit, autograph=autograph)
+        self._mutate = tf.function(apply, jit_compile=plan.jit, autograph=autograph)
+        self._mutate_known = tf.function(self._apply_to_known, jit_compile=plan.jit, autograph=autograph)
         # XLA: a plain graph may round exponentials and logarithms at the end of an array otherwise than within it.
         self.inherit_scale = tf.function(self.adaptation.inherit, jit_compile=True, autograph=False)
         """From intensity scales `[W]` of parents and seeds `[W, 2]` to those of their children."""
@@ -327,9 +337,10 @@ class Variation:
         self.template = evaluator.template
         """What an evaluation returns for one genome, as `tf.TensorSpec`s."""
 
-    def seeds(self, runs: Tensor, number: Tensor) -> tuple[Tensor, ...]:
-        """Return the seeds `[W, 2]` that select parents for, mutate and evaluate the children of these numbers."""
-        return split(fold_in(self._root, runs, number), 3)
+    def initial_seeds(self, runs: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the seeds `[W, 2]` that draw and evaluate the initial individuals of these numbers."""
+        draw_seed, evaluate_seed = _derive_initial_seeds(self.root_seed, runs, number)
+        return draw_seed, evaluate_seed
 
     def make_initial(self, draw_seed: Tensor, evaluate_seed: Tensor, live: Tensor) -> tuple[Tensor, Evaluation]:
         """Draw initial individuals `[W, P]`, and evaluate those that are `live`."""
@@ -355,7 +366,8 @@ class Variation:
 
     def count_experiences(self) -> int:
         """Return the number of experiences that an operator is given."""
-        observed = tf.function(self.domain.observe).get_concrete_function(self._experience_specs())
+        observe = tf.function(self.domain.observe, autograph=needs_autograph(self.domain))
+        observed = observe.get_concrete_function(self._experience_specs())
         return int(tf.nest.flatten(observed.structured_outputs)[0].shape[1])
 
     def diagnostic_names(self) -> list[str]:
@@ -374,10 +386,6 @@ class Variation:
     def _as_factor(self, scale: Tensor) -> Tensor:
         """Return intensity scales `[W]` as operators multiply by them: `[W, 1]`."""
         return tf.cast(scale, self.network.dtype)[:, None]
-
-    def _split_initial_seeds(self, runs: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:
-        draw_seed, evaluate_seed = split(fold_in(self._root, runs, number), 2)
-        return draw_seed, evaluate_seed
 
     def _apply_operator(self, parents: Tensor, experience: Nest, seed: Tensor, *more: Nest) -> Child:
         """Return children; `more` is the intensity scale where it adapts, then mates and their experience."""

@@ -8,6 +8,8 @@ batch, nor on whether the surrounding code is compiled. Under XLA the noise of a
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import tensorflow as tf
@@ -23,9 +25,20 @@ _no_autograph = tf.autograph.experimental.do_not_convert
 @_no_autograph
 def threefry(key: tuple[Tensor, Tensor], counter: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """Encrypt a counter of two uint32 words with a key of two; the words broadcast against each other."""
-    k0, k1 = key
+    words = (*key, *counter)
+    return _trace_rounds(*(tuple(word.shape) for word in words))(*words)
+
+
+@cache
+def _trace_rounds(*shapes: tuple[int | None, ...]) -> Callable[..., tuple[Tensor, Tensor]]:
+    """Trace the cipher once per process and shapes: it is 150 operations, and every seed is derived with it."""
+    traced = tf.function(_run_rounds, autograph=False)
+    return traced.get_concrete_function(*(tf.TensorSpec(shape, tf.uint32) for shape in shapes))
+
+
+def _run_rounds(k0: Tensor, k1: Tensor, c0: Tensor, c1: Tensor) -> tuple[Tensor, Tensor]:
     schedule = (k0, k1, tf.bitwise.bitwise_xor(tf.bitwise.bitwise_xor(k0, k1), _word(_PARITY)))
-    x0, x1 = counter[0] + k0, counter[1] + k1
+    x0, x1 = c0 + k0, c1 + k1
     for i in range(_ROUNDS):
         distance = _ROTATIONS[(i // 4) % 2][i % 4]
         x0 = x0 + x1
@@ -56,7 +69,7 @@ def fold_in(seed: Tensor, *data: Tensor | int) -> Tensor:
 @_no_autograph
 def split(seed: Tensor, count: int) -> tuple[Tensor, ...]:
     """Derive `count` independent seeds from one."""
-    return tuple(fold_in(seed, i, -1) for i in range(count))
+    return tuple(tf.unstack(fold_in(seed[..., None, :], tf.range(count), -1), axis=-2))
 
 
 @_no_autograph

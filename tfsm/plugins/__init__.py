@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint
 from importlib.metadata import entry_points as installed_entry_points
 from textwrap import shorten
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import pluggy
 
@@ -77,6 +77,25 @@ class Plugins:
         return [str(info) for info in self.infos if info.state == "broken"]
 
 
+class _Point(NamedTuple):
+    """An entry point, with the name and version of its distribution, which take a while to read."""
+
+    entry_point: EntryPoint
+    name: str
+    dist: str
+    version: str
+
+    @classmethod
+    def of(cls, point: EntryPoint) -> _Point:
+        """Read the distribution of an entry point; one created by hand has none."""
+        unknown = "unknown distribution"
+        if point.dist is None:
+            return cls(point, point.name, unknown, "")
+        metadata = point.dist.metadata
+        found = {key: metadata[key] for key in ("Name", "Version") if key in metadata}
+        return cls(point, point.name, found.get("Name") or unknown, found.get("Version") or "")
+
+
 def load_plugins(
     *,
     disabled: Iterable[str] = (),
@@ -94,9 +113,7 @@ def load_plugins(
     candidates = installed_entry_points(group=hookspecs.PROJECT) if entry_points is None else entry_points
     # Sorted, so that the same plugin wins every time two of them clash. Built-in plugins come first, so that a plugin
     # that takes one of their names is the broken one.
-    points = sorted(
-        candidates, key=lambda point: (_distribution(point)[0] != "tfsm", point.name, _distribution(point)[0])
-    )
+    points = sorted(map(_Point.of, candidates), key=lambda point: (point.dist != "tfsm", point.name, point.dist))
     skipped = _disabled_names(tuple(disabled), environ, {point.name for point in points})
     strict = environ.get(STRICT, "").strip().lower() in {"1", "true", "yes"}
 
@@ -106,12 +123,11 @@ def load_plugins(
         state, reason, hooks, entries = _load(point, skipped, registered, infos)
         for entry in entries:
             registered[entry.kind][entry.name] = entry
-        name, version = _distribution(point)
         names = MappingProxyType({kind: tuple(e.name for e in entries if e.kind == kind) for kind in KINDS})
         info = PluginInfo(
             name=point.name,
-            distribution=name,
-            version=version,
+            distribution=point.dist,
+            version=point.version,
             state=state,
             reason=reason,
             hooks=hooks,
@@ -125,7 +141,7 @@ def load_plugins(
 
 
 def _load(
-    point: EntryPoint, skipped: frozenset[str], registered: Mapping[Kind, Mapping[str, Entry]], before: list[PluginInfo]
+    point: _Point, skipped: frozenset[str], registered: Mapping[Kind, Mapping[str, Entry]], before: list[PluginInfo]
 ) -> tuple[PluginState, str, int | None, tuple[Entry, ...]]:
     if point.name in skipped:
         return "disabled", "", None, ()
@@ -133,8 +149,8 @@ def _load(
     if namesake:
         return "broken", f"{namesake.source} has a plugin of the same name", None, ()
     try:
-        plugin = point.load()
-        hooks = _declared_version(plugin, _distribution(point)[0])
+        plugin = point.entry_point.load()
+        hooks = _declared_version(plugin, point.dist)
         return "loaded", "", hooks, _register(plugin, point, registered)
     # SystemExit too: a plugin that calls sys.exit() must not end the program.
     except (Exception, SystemExit) as error:
@@ -158,7 +174,7 @@ def _declared_version(plugin: Any, distribution: str) -> int | None:
     return declared
 
 
-def _register(plugin: Any, point: EntryPoint, registered: Mapping[Kind, Mapping[str, Entry]]) -> tuple[Entry, ...]:
+def _register(plugin: Any, point: _Point, registered: Mapping[Kind, Mapping[str, Entry]]) -> tuple[Entry, ...]:
     """Call a plugin's hooks, with its own plugin manager, so that any error is this plugin's."""
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
@@ -172,17 +188,10 @@ def _register(plugin: Any, point: EntryPoint, registered: Mapping[Kind, Mapping[
             raise TfsmError(f"{hook!r} is not marked with @hookimpl")
     entries: list[Entry] = []
     for kind, hook in _HOOKS.items():
-        registry = Registry(kind, plugin=point.name, distribution=_distribution(point)[0], taken=registered[kind])
+        registry = Registry(kind, plugin=point.name, distribution=point.dist, taken=registered[kind])
         getattr(manager.hook, hook)(registry=registry)
         entries += registry.entries
     return tuple(entries)
-
-
-def _distribution(point: EntryPoint) -> tuple[str, str]:
-    """Return the name and version of an entry point's distribution; one created by hand has none."""
-    if point.dist is None:
-        return "unknown distribution", ""
-    return str(point.dist.name or "unknown distribution"), str(point.dist.version or "")
 
 
 def _disabled_names(disabled: tuple[str, ...], environ: Mapping[str, str], known: set[str]) -> frozenset[str]:

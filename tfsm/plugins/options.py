@@ -10,13 +10,17 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields
+from functools import cache
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen, MultipleOf
 
 from tfsm.errors import TfsmError, suggestion
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +162,7 @@ def _validate_one(options: type, name: str, value: object, where: str) -> object
         known = suggestion(name, hints) if hints else "; it has no options"
         raise TfsmError(f"{where} {name}: no such option{known}")
     try:
-        return _convert(hints[name], value)
+        return _convert(_adapter(options, name), hints[name], value)
     except ValueError as error:  # pydantic's ValidationError is one
         text = value if isinstance(value, str) else json.dumps(value, default=str)
         expected = describe_expected(hints[name])
@@ -167,14 +171,8 @@ def _validate_one(options: type, name: str, value: object, where: str) -> object
         raise TfsmError(f"{where} {name}={text}: expected {expected}") from error
 
 
-def _convert(hint: Any, value: object) -> object:
-    from pydantic import ConfigDict, PydanticUserError, TypeAdapter
+def _convert(adapter: TypeAdapter[object], hint: Any, value: object) -> object:
     from pydantic_core import to_json
-
-    try:
-        adapter: TypeAdapter[object] = TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
-    except PydanticUserError as error:
-        raise TfsmError(f"an option of type {describe_type(hint)!r} cannot be set: {error.message}") from error
 
     def convert_typed(value: object) -> object:
         # JSON's strict rules fit TOML: an array may become a tuple and text a path, but a bool is not a number.
@@ -194,12 +192,24 @@ def _convert(hint: Any, value: object) -> object:
     return adapter.validate_python(value.split(","))
 
 
+@cache
+def _adapter(options: type, name: str) -> TypeAdapter[object]:
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter
+
+    hint = _hints(options)[name]
+    try:
+        return TypeAdapter(hint, config=ConfigDict(allow_inf_nan=False))
+    except PydanticUserError as error:
+        raise TfsmError(f"an option of type {describe_type(hint)!r} cannot be set: {error.message}") from error
+
+
 def _is_infinite(value: object) -> bool:
     with suppress(ValueError):
         return isinstance(value, float | str) and not isfinite(float(value))
     return False
 
 
+@cache
 def _hints(options: type) -> dict[str, Any]:
     hints = get_type_hints(options, include_extras=True)
     return {field.name: hints[field.name] for field in fields(options) if field.init}

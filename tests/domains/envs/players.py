@@ -17,7 +17,7 @@ IDS = ("tfsm/HardMaze-v0", "tfsm/TopdownMaze-v0", "tfsm/FirstPersonMaze-v0")
 
 @dataclass
 class Episode:
-    """What an environment said, from the reset to the end."""
+    """The observations, rewards and infos of an episode."""
 
     seen: list[np.ndarray] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Episode:
         return math.fsum(self.rewards)
 
 
-def played(env: Any, decide: Callable[[np.ndarray, dict[str, Any]], Any]) -> Episode:
+def play_episode(env: Any, decide: Callable[[np.ndarray, dict[str, Any]], Any]) -> Episode:
     """Play until the episode is over."""
     seen, info = env.reset()
     episode = Episode([seen], [], [info])
@@ -42,14 +42,14 @@ def played(env: Any, decide: Callable[[np.ndarray, dict[str, Any]], Any]) -> Epi
     return episode
 
 
-def scripted(actions: Iterable[Any], idle: Any) -> Callable[[np.ndarray, dict[str, Any]], Any]:
-    """Return who does what a script says, and nothing after it."""
+def follow_script(actions: Iterable[Any], idle: Any) -> Callable[[np.ndarray, dict[str, Any]], Any]:
+    """Return a policy that follows a script, and is idle afterwards."""
     left = iter(actions)
     return lambda seen, info: next(left, idle)
 
 
-def searched(simulator: HardMazeSimulator, beam: int = 48) -> list[np.ndarray]:
-    """Return actions that lead to the goal: all choices are tried from the most promising states, decision by decision.
+def search_actions(simulator: HardMazeSimulator, beam: int = 48) -> list[np.ndarray]:
+    """Return actions that lead to the goal, found by a beam search over decisions.
 
     States in nearly the same pose count as one, so that a dead end does not fill the beam.
     """
@@ -65,7 +65,7 @@ def searched(simulator: HardMazeSimulator, beam: int = 48) -> list[np.ndarray]:
         poses = np.column_stack([info["position"] // 3, info["heading"] // 20])
         order = np.argsort(info["left"], kind="stable")
         _, first = np.unique(poses[order], axis=0, return_index=True)
-        best = np.resize(order[np.sort(first)], beam)  # again from the best one if there are too few
+        best = np.resize(order[np.sort(first)], beam)  # repeat from the best one if there are too few
         lanes = np.repeat(best, len(choices))
         scripts = [scripts[i] for i in best]
         state = type(agents.state)(*(tf.gather(x, lanes) for x in agents.state))

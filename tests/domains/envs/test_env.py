@@ -24,13 +24,13 @@ from tests.domains.hard_maze.mazes import ROOM_FILE  # noqa: E402
 from tfsm.errors import TfsmError  # noqa: E402
 
 pygame = pytest.importorskip("pygame")
-from tests.domains.envs.players import played, scripted, searched  # noqa: E402
+from tests.domains.envs.players import follow_script, play_episode, search_actions  # noqa: E402
 from tests.domains.pixel_maze.scripted import Scripted  # noqa: E402
 from tests.domains.pixel_maze.test_domains import (  # noqa: E402
-    actions_of,
-    genomes_of,
-    moves_of,
-    tiny,
+    draw_genomes,
+    list_actions,
+    list_moves,
+    make_tiny_network,
 )
 from tfsm.kernels.experience import to_dense  # noqa: E402
 from tfsm.models.network import Network  # noqa: E402
@@ -54,7 +54,7 @@ def no_display(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_the_checker_has_nothing_to_say(name: str) -> None:
+def test_the_environment_checker_passes(name: str) -> None:
     pytest.importorskip("pygame")
     env = gymnasium.make(name)
     check_env(env.unwrapped)
@@ -72,7 +72,7 @@ def test_spaces_are_those_of_the_domain(name: str) -> None:
         assert env.action_space == gymnasium.spaces.Discrete(5)
 
 
-def same(one: Any, other: Any) -> None:
+def assert_same(one: Any, other: Any) -> None:
     np.testing.assert_array_equal(one[0], other[0])
     assert one[1:-1] == other[1:-1]
     assert one[-1].keys() == other[-1].keys()
@@ -81,7 +81,7 @@ def same(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_a_copy_goes_on_where_it_was_made(name: str) -> None:
+def test_a_copy_continues_from_the_same_state(name: str) -> None:
     pytest.importorskip("pygame")
     env = gymnasium.make(name, render_mode="rgb_array")
     env.reset(seed=3)
@@ -94,7 +94,7 @@ def test_a_copy_goes_on_where_it_was_made(name: str) -> None:
     after = env.step(action)
     for one in copies:
         np.testing.assert_array_equal(one.render(), before)
-        same(one.step(action), after)
+        assert_same(one.step(action), after)
         np.testing.assert_array_equal(one.render(), env.render())
         one.close()
         one.close()
@@ -104,7 +104,7 @@ def test_a_copy_goes_on_where_it_was_made(name: str) -> None:
 def test_a_seed_changes_nothing_but_the_generator(name: str) -> None:
     env = gymnasium.make(name).unwrapped
     first, again = env.reset(seed=1), env.reset(seed=2)
-    same(first, again)
+    assert_same(first, again)
     assert env.np_random_seed == 2
 
 
@@ -136,14 +136,14 @@ def test_an_episode_needs_a_reset_before_it_and_after_it(tmp_path: Path) -> None
         ("tfsm/TopdownMaze-v0", [1]),
     ],
 )
-def test_what_is_no_action_is_refused(name: str, action: Any) -> None:
+def test_an_invalid_action_is_refused(name: str, action: Any) -> None:
     env = gymnasium.make(name)
     env.reset()
     with pytest.raises(TfsmError, match="an action is"):
         env.step(action)
 
 
-def test_outputs_beyond_the_space_are_as_good_as_those_at_its_edge() -> None:
+def test_outputs_beyond_the_space_are_clipped() -> None:
     envs = [gymnasium.make("tfsm/HardMaze-v0") for _ in range(2)]
     for env in envs:
         env.reset()
@@ -175,25 +175,25 @@ def test_an_unknown_render_mode_is_named() -> None:
         TopdownMazeEnv(render_mode="humen")
 
 
-def test_a_maze_with_more_steps_is_not_cut_off_silently(tmp_path: Path) -> None:
+def test_a_longer_maze_is_not_truncated_silently(tmp_path: Path) -> None:
     (tmp_path / "maze.txt").write_text("#####\n#S+E#\n#####\n")
     options = {"maze": tmp_path / "maze.txt", "steps": 45}
 
-    def steps_of(env: Any) -> int:
+    def count_steps(env: Any) -> int:
         env.reset()
         return next(count for count in range(1, 99) if env.step(4)[3])
 
-    assert steps_of(whole := gymnasium.make("tfsm/TopdownMaze-v0", max_episode_steps=-1, **options)) == 45
-    assert steps_of(whole) == 45
+    assert count_steps(whole := gymnasium.make("tfsm/TopdownMaze-v0", max_episode_steps=-1, **options)) == 45
+    assert count_steps(whole) == 45
     cut = gymnasium.make("tfsm/TopdownMaze-v0", **options)
-    assert steps_of(cut) == 40
+    assert count_steps(cut) == 40
     with pytest.warns(UserWarning, match="has 45 steps, but is cut off after 40"):
         cut.reset()
     with pytest.warns(UserWarning, match="has 45 steps, but is cut off after 40"):
         gymnasium.make_vec("tfsm/TopdownMaze-v0", num_envs=2, **options)
 
 
-def test_a_maze_of_ones_own_has_its_own_number_of_decisions(tmp_path: Path) -> None:
+def test_a_custom_maze_has_its_own_number_of_decisions(tmp_path: Path) -> None:
     (tmp_path / "room.toml").write_text(ROOM_FILE)
     env: Any = gymnasium.make("tfsm/HardMaze-v0", maze=tmp_path / "room.toml", hold=6)
     env.reset()
@@ -203,7 +203,7 @@ def test_a_maze_of_ones_own_has_its_own_number_of_decisions(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_environments_may_live_in_processes_of_their_own() -> None:
+def test_environments_may_run_in_processes() -> None:
     envs = gymnasium.make_vec(
         "tfsm/TopdownMaze-v0", num_envs=2, vectorization_mode="async", vector_kwargs={"context": "spawn"}
     )
@@ -220,25 +220,25 @@ def test_environments_may_live_in_processes_of_their_own() -> None:
     [(IDS[0], 2, {}), (IDS[1], 3, {"maze": "short"}), (IDS[2], 1, {})],
     ids=["hard", "topdown", "first-person"],
 )
-def test_simulated_at_once_or_one_by_one_is_the_same(name: str, count: int, options: dict[str, Any]) -> None:
-    """Also beyond the end of an episode, which comes earlier for one than for another where one solves the maze."""
+def test_vectorized_and_single_environments_agree(name: str, count: int, options: dict[str, Any]) -> None:
+    """Also beyond the end of an episode, which is earlier for an agent that solves the maze."""
     at_once = gymnasium.make_vec(name, num_envs=count, **options)
     one_by_one = gymnasium.make_vec(name, num_envs=count, vectorization_mode="sync", **options)
     assert at_once.observation_space == one_by_one.observation_space
     assert at_once.action_space == one_by_one.action_space
     assert at_once.metadata["autoreset_mode"] == one_by_one.metadata["autoreset_mode"]
     at_once.action_space.seed(1)
-    same_many(at_once.reset(seed=1), one_by_one.reset(seed=1))
+    assert_same_batch(at_once.reset(seed=1), one_by_one.reset(seed=1))
     assert at_once.spec is not None
     assert at_once.spec.max_episode_steps is not None
     for _ in range(at_once.spec.max_episode_steps + 3):
         actions = at_once.action_space.sample()
-        same_many(at_once.step(actions), one_by_one.step(actions))
+        assert_same_batch(at_once.step(actions), one_by_one.step(actions))
     at_once.close()
     one_by_one.close()
 
 
-def same_many(one: Any, other: Any) -> None:
+def assert_same_batch(one: Any, other: Any) -> None:
     for mine, theirs in zip(one[:-1], other[:-1], strict=True):
         np.testing.assert_array_equal(mine, theirs)
         assert mine.dtype == theirs.dtype
@@ -248,17 +248,17 @@ def same_many(one: Any, other: Any) -> None:
         assert value.dtype == other[-1][key].dtype
 
 
-def test_each_begins_again_by_itself() -> None:
-    """The first walks the path of the short maze, the second stands still: they are over at different times."""
-    from tests.domains.pixel_maze.test_domains import moves_of
+def test_environments_of_a_vector_reset_independently() -> None:
+    """The first walks the path of the short maze and the second stands still, so they end at different times."""
+    from tests.domains.pixel_maze.test_domains import list_moves
     from tfsm_domains.pixel_maze.topdown import TopdownMaze
 
-    path = moves_of(TopdownMaze(maze="short"))
+    path = list_moves(TopdownMaze(maze="short"))
     envs = gymnasium.make_vec("tfsm/TopdownMaze-v0", num_envs=3, maze="short")
     first, _ = envs.reset()
     ended = {lane: [] for lane in range(3)}  # type: ignore[var-annotated]
     for t in range(41):
-        script = [*path, 4][t % (len(path) + 1)]  # one step in between, that puts it at the start
+        script = [*path, 4][t % (len(path) + 1)]  # the step in between resets it
         seen, rewards, terminated, truncated, info = envs.step(np.array([script, 4, 1]))
         for lane in range(3):
             if terminated[lane] or truncated[lane]:
@@ -269,12 +269,12 @@ def test_each_begins_again_by_itself() -> None:
     assert ended == {0: [(18, True), (37, True)], 1: [(40, False)], 2: [(40, False)]}
 
 
-def test_many_are_not_drawn() -> None:
+def test_a_vector_is_not_rendered() -> None:
     with pytest.raises(TfsmError, match='use vectorization_mode="sync"'):
         gymnasium.make_vec("tfsm/TopdownMaze-v0", num_envs=2, render_mode="rgb_array")
 
 
-def test_fewer_steps_may_be_asked_for() -> None:
+def test_the_step_limit_can_be_lowered() -> None:
     envs = gymnasium.make_vec("tfsm/TopdownMaze-v0", num_envs=3, maze="short", max_episode_steps=2)
     envs.reset()
     assert [bool(envs.step(np.full([3], 4))[3].all()) for _ in range(5)] == [False, True, False, False, True]
@@ -290,7 +290,7 @@ def test_wrong_actions_are_refused() -> None:
             envs.step(wrong)
 
 
-def test_importing_registers_all_without_tensorflow() -> None:
+def test_importing_registers_all_environments_without_tensorflow() -> None:
     code = f"""
 import sys, gymnasium, tfsm_domains.envs  # noqa: E402
 assert "tensorflow" not in sys.modules and "keras" not in sys.modules
@@ -306,25 +306,25 @@ def test_importing_twice_changes_nothing() -> None:
     assert all(gymnasium.spec(name) is spec for name, spec in before.items())
 
 
-def test_without_gymnasium_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_gymnasium_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gymnasium", None)  # as if it were not installed
     with pytest.raises(TfsmError, match=r"^tfsm_domains.envs needs gymnasium: pip install 'tfsm\[gym\]'$"):
         importlib.reload(tfsm_domains.envs)
 
 
 @pytest.mark.parametrize("name", IDS)
-def test_what_is_registered_is_true_of_the_default_maze(name: str) -> None:
+def test_registered_values_agree_with_the_default_maze(name: str) -> None:
     spec = gymnasium.spec(name)
     env: Any = gymnasium.make(f"tfsm_domains.envs:{name}")
     assert spec.reward_threshold == env.unwrapped.reward_threshold
     assert spec.max_episode_steps == env.unwrapped._simulator.limit
     assert not spec.nondeterministic
-    # Before an instance knows better, the class tells the same.
+    # The class has the same values as its instances.
     assert type(env.unwrapped).metadata == env.metadata
     env.close()
 
 
-def test_a_reached_goal_is_worth_the_way_there() -> None:
+def test_the_reward_threshold_is_the_path_length() -> None:
     from tfsm_domains.hard_maze.domain import HardMaze
 
     maze = HardMaze()
@@ -360,7 +360,7 @@ def test_a_robot_is_drawn_as_in_a_replay() -> None:
 def test_an_agent_is_drawn_as_in_a_replay() -> None:
     env: Any = gymnasium.make("tfsm/TopdownMaze-v0", render_mode="rgb_array")
     maze = TopdownMaze()
-    script = moves_of(maze)[:9]
+    script = list_moves(maze)[:9]
     network: Any = Scripted(script, steps=40, idle=4)
     film = maze.film(network, network.genomes, None)
     env.reset()
@@ -386,7 +386,7 @@ def test_a_window_shows_every_step_until_it_is_closed(name: str, monkeypatch: py
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     drawn: Any = gymnasium.make(name, render_mode="rgb_array")
     env: Any = gymnasium.make(name, render_mode="human")
-    env.unwrapped._window = Window("tfsm", 1000.0)  # not as slow as for people
+    env.unwrapped._window = Window("tfsm", 1000.0)  # faster than in real time
     for one in (drawn, env):
         one.reset()
         one.step(one.action_space.sample() if one is drawn else 0 * one.action_space.sample())
@@ -405,7 +405,7 @@ def test_rates_are_those_of_a_replay_in_decisions() -> None:
     assert rates == pytest.approx([40 / 3, 6.0, 30 / 4])
 
 
-def test_where_there_is_no_display_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_display_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "nothing-like-this")
     with pytest.raises(TfsmError, match=r'cannot open a window \(.*\); use render_mode="rgb_array"'):
         Window("tfsm", 1.0).show(np.zeros([4, 4, 3], np.uint8))
@@ -418,11 +418,11 @@ def test_a_network_steers_a_robot_as_in_the_domain_bit_for_bit() -> None:
     domain, env = HardMaze(), gymnasium.make("tfsm/HardMaze-v0")
     kl = keras.layers
     network = Network(keras.Sequential([keras.Input((11,)), kl.Dense(4, "tanh"), kl.Dense(2, "sigmoid")]))
-    genomes = genomes_of(network, 2)
+    genomes = draw_genomes(network, 2)
     found, evaluated = domain.simulate(network, genomes, trail=True), domain.evaluate(network, genomes, SEEDS)
     ask = tf.function(lambda seen: network.rows(genomes, seen[:, None])[:, 0], jit_compile=True, autograph=False)
     for lane in range(2):
-        episode = played(env, lambda seen, info, lane=lane: ask(tf.constant([seen] * 2)).numpy()[lane])  # type: ignore[misc]
+        episode = play_episode(env, lambda seen, info, lane=lane: ask(tf.constant([seen] * 2)).numpy()[lane])  # type: ignore[misc]
         np.testing.assert_array_equal(episode.seen[:-1], found.seen[lane])
         places = [info["position"] for info in episode.infos]
         np.testing.assert_array_equal(places[:-1], found.trail[lane, 0:400:3, :2])
@@ -435,12 +435,12 @@ def test_a_network_steers_a_robot_as_in_the_domain_bit_for_bit() -> None:
     assert (evaluated.behavior[0] != evaluated.behavior[1]).numpy().any()
 
 
-def test_an_episode_is_over_where_the_goal_is_first_in_reach(tmp_path: Path) -> None:
+def test_an_episode_ends_when_the_goal_is_first_reached(tmp_path: Path) -> None:
     (tmp_path / "room.toml").write_text(ROOM_FILE.replace("steps = 20", "steps = 100"))
     domain = HardMaze(maze=str(tmp_path / "room.toml"), hold=7)
     env: Any = gymnasium.make("tfsm/HardMaze-v0", maze=tmp_path / "room.toml", hold=7)
     ahead = np.array([0.5, 1.0], np.float32)
-    episode = played(env, scripted([], ahead))
+    episode = play_episode(env, follow_script([], ahead))
     found = simulate(domain.geometry, lambda seen: tf.constant([ahead] * 2), 2, 7, trail=True)
     away = np.linalg.norm(found.trail[0, :, :2] - np.array([80.0, 50.0]), axis=1)
     first = int((away < 10.0).argmax())
@@ -449,7 +449,7 @@ def test_an_episode_is_over_where_the_goal_is_first_in_reach(tmp_path: Path) -> 
     assert (episode.terminated, episode.truncated) == (True, False)
     assert found.reached[0]
     np.testing.assert_allclose(episode.infos[-1]["position"], found.trail[0, first, :2], rtol=1e-12)
-    # Straight ahead for 60 units, less what is left.
+    # Straight ahead for 60 units, minus the remaining distance.
     assert episode.total == pytest.approx(60.0 - away[first], abs=0.1)
     assert episode.total >= env.unwrapped.reward_threshold == 49.0
 
@@ -457,27 +457,27 @@ def test_an_episode_is_over_where_the_goal_is_first_in_reach(tmp_path: Path) -> 
 def test_reaching_the_goal_earns_the_registered_threshold() -> None:
     env: Any = gymnasium.make("tfsm/HardMaze-v0")
     assert env.spec is not None
-    script = searched(env.unwrapped._simulator)
-    episode = played(env, scripted(script, None))
+    script = search_actions(env.unwrapped._simulator)
+    episode = play_episode(env, follow_script(script, None))
     assert episode.terminated
     assert len(episode.rewards) == len(script)
     assert episode.infos[-1]["solved"]
     threshold = env.spec.reward_threshold
     assert threshold is not None
     assert threshold <= episode.total < threshold + 10.5
-    # A decision before, the goal was not in reach: the way there is no shorter than the straight line.
+    # A decision before, the goal was not in reach: the path is no shorter than the straight line.
     assert episode.infos[-2]["left"] >= HardMaze().geometry.reach
 
 
 @pytest.mark.parametrize("scoring", ["touched", "progress"])
 def test_squares_are_touched_from_above_as_in_the_domain(scoring: Any) -> None:
     domain, env = TopdownMaze(scoring=scoring), gymnasium.make("tfsm/TopdownMaze-v0", scoring=scoring)
-    path = moves_of(domain)
+    path = list_moves(domain)
     scripts = [path[:-1], [2, 2, 2, 2, 0, 0, 0, 0, *path[:28]], [1] * 40]
     network: Any = Scripted(*scripts, steps=40, idle=4)
     evaluated = domain.evaluate(network, network.genomes, tf.zeros([3, 2], tf.int32))
     for lane, script in enumerate(scripts):
-        episode = played(env, scripted(script, 4))
+        episode = play_episode(env, follow_script(script, 4))
         assert episode.total == evaluated.fitness[lane] - 1.0
         assert episode.infos[-1]["squares"] == evaluated.fitness[lane]
         np.testing.assert_array_equal(episode.infos[-1]["position"], evaluated.behavior[lane])
@@ -487,13 +487,13 @@ def test_squares_are_touched_from_above_as_in_the_domain(scoring: Any) -> None:
 
 def test_walking_the_path_earns_the_registered_threshold() -> None:
     mazes: list[tuple[str, Any, int]] = [
-        ("tfsm/TopdownMaze-v0", moves_of(TopdownMaze()), 4),
-        ("tfsm/FirstPersonMaze-v0", actions_of(FirstPersonMaze()), NONE),
+        ("tfsm/TopdownMaze-v0", list_moves(TopdownMaze()), 4),
+        ("tfsm/FirstPersonMaze-v0", list_actions(FirstPersonMaze()), NONE),
     ]
     for name, script, idle in mazes:
         env = gymnasium.make(name)
         assert env.spec is not None
-        episode = played(env, scripted(script, idle))
+        episode = play_episode(env, follow_script(script, idle))
         assert (episode.terminated, episode.truncated) == (True, False)
         assert len(episode.rewards) == len(script)
         assert episode.total == env.spec.reward_threshold == 32.0
@@ -505,11 +505,11 @@ def test_walking_the_path_earns_the_registered_threshold() -> None:
     ids=["topdown", "first-person"],
 )
 def test_a_network_walks_as_in_the_domain(domain: Any, name: str) -> None:
-    """Shown what the docstring says is its input, it decides the same, and so sees the same gray levels."""
+    """With the input that the docstring describes, the network makes the same decisions as in the domain."""
     env = gymnasium.make(name)
     times = env.spec.max_episode_steps if env.spec is not None else None
-    network = Network(tiny(times))  # type: ignore[arg-type]
-    genomes = genomes_of(network, 2)
+    network = Network(make_tiny_network(times))  # type: ignore[arg-type]
+    genomes = draw_genomes(network, 2)
     evaluated = tf.function(lambda: domain.evaluate(network, genomes, SEEDS), autograph=False)()
     inputs = tf.function(lambda: to_dense(domain.observe(evaluated.experience)), jit_compile=True, autograph=False)()
     step = network.stepper(genomes, observation=tf.TensorSpec([64, 64, 1], tf.float32))
@@ -523,7 +523,7 @@ def test_a_network_walks_as_in_the_domain(domain: Any, name: str) -> None:
             outputs, state = ask(tf.constant([shown] * 2), state)
             return int(outputs.numpy()[lane].argmax())
 
-        episode = played(env, decide)
+        episode = play_episode(env, decide)
         # Compiled, a division by a constant may be a product with its inverse, which changes the last bit.
         np.testing.assert_array_equal(episode.seen[:-1], np.rint(255 * inputs[lane, 0]))
         np.testing.assert_allclose(np.array(episode.seen[:-1], np.float32) / 255, inputs[lane, 0], rtol=2e-7)
@@ -538,7 +538,7 @@ def test_frames_that_do_not_fill_a_decision_are_cut_off(tmp_path: Path) -> None:
     domain = FirstPersonMaze(**options)
     env: Any = gymnasium.make("tfsm/FirstPersonMaze-v0", **options)
     script = [FORWARD, FORWARD, FORWARD, RIGHT, RIGHT]
-    episode = played(env, scripted(script, NONE))
+    episode = play_episode(env, follow_script(script, NONE))
     network: Any = Scripted(script, script, steps=5, idle=NONE)
     walk = domain.simulate(network, network.genomes, trail=True)
     assert len(episode.rewards) == 5

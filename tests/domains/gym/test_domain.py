@@ -13,7 +13,7 @@ from gymnasium import spaces
 
 import tfsm
 from tests.cli.test_model import run
-from tests.domains.gym.made import NAME, Made, made, total
+from tests.domains.gym.made import NAME, ConfigurableEnv, registered_env, reward_sum
 
 NUMBERS = spaces.Box(-1.0, 1.0, (1,))
 SMALL: dict[str, Any] = {"env": NAME, "population": 5, "evaluations": 15, "episodes": 2, "units": 4, "layers": 1}
@@ -29,8 +29,8 @@ def wide():
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with networks of one's own."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a working directory with custom networks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "own_players", raising=False)
@@ -39,8 +39,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-def test_a_run_is_the_same_among_few_and_among_many() -> None:
-    with made(acts=NUMBERS, pays=total, ends=6):
+def test_a_run_does_not_depend_on_the_number_of_runs() -> None:
+    with registered_env(acts=NUMBERS, pays=reward_sum, ends=6):
         few, many = (tfsm.evolve("gym", mutation="sm-g-sum", recurrent="gru", runs=runs, **SMALL) for runs in (1, 3))
     assert few.runs[0].best_fitness == many.runs[0].best_fitness
     np.testing.assert_array_equal(few.runs[0].champion, many.runs[0].champion)
@@ -49,22 +49,22 @@ def test_a_run_is_the_same_among_few_and_among_many() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutation", ["sm-r", "sm-g-abs", "sm-g-so"])
-def test_every_operator_can_look_at_what_a_network_with_memory_saw(mutation: str) -> None:
-    with made(acts=NUMBERS, pays=total, ends=6):
+def test_every_operator_works_with_recurrent_experience(mutation: str) -> None:
+    with registered_env(acts=NUMBERS, pays=reward_sum, ends=6):
         result = tfsm.evolve("gym", mutation=mutation, recurrent="lstm", remembered=4, **SMALL)
     assert result.runs[0].evaluations == 15
     assert np.isfinite(result.runs[0].champion).all()
 
 
-def closes(env: Made, action: Any) -> float:
+def close_early(env: ConfigurableEnv, action: Any) -> float:
     if env.luck > 0.9:
         raise RuntimeError("closed")
     return 1.0
 
 
-def test_a_failure_on_the_way_is_told_in_the_environments_words(tmp_path: Path) -> None:
+def test_a_failure_of_the_environment_is_reported_with_its_message(tmp_path: Path) -> None:
     with (
-        made(pays=closes),
+        registered_env(pays=close_early),
         pytest.raises(tfsm.TfsmError, match=rf"^the environment '{NAME}' failed in step\(\): RuntimeError: closed$"),
     ):
         tfsm.evolve("gym", mutation="control", out=tmp_path / "run", **SMALL | {"evaluations": 500})
@@ -72,17 +72,17 @@ def test_a_failure_on_the_way_is_told_in_the_environments_words(tmp_path: Path) 
     assert record["status"] == "failed"
 
 
-def test_a_run_and_its_film_from_the_command_line(here: Path) -> None:
+def test_a_run_and_its_film_from_the_command_line(folder: Path) -> None:
     pytest.importorskip("pygame")
     few = ("--evaluations", "8", "--population", "6", "--set", "steps=8", "--quiet")
     done = run("run", "gym", "--set", "env=CartPole-v1", "--mutation", "sm-g-sum", "--out", "run", *few)
     assert done.code == 0, done.stderr
     done = run("replay", "run", "--save", "film.gif")
     assert done.code == 0, done.stderr
-    assert (here / "film.gif").read_bytes().startswith(b"GIF8")
+    assert (folder / "film.gif").read_bytes().startswith(b"GIF8")
 
 
-def test_a_network_of_ones_own_is_taken_if_it_fits(here: Path) -> None:
+def test_a_custom_network_is_accepted_if_it_fits(folder: Path) -> None:
     few = ("--evaluations", "8", "--population", "6", "--set", "steps=8", "--quiet", "--mutation", "control")
     cart = ("run", "gym", "--set", "env=CartPole-v1", "--out", "run", *few)
     done = run(*cart, "--model", "own_players:wide")
@@ -90,10 +90,10 @@ def test_a_network_of_ones_own_is_taken_if_it_fits(here: Path) -> None:
     assert "the model does not fit the domain 'gym': its inputs are (N, 5), the domain's are (N, 4)" in done.stderr
     done = run(*cart, "--model", "own_players:linear")
     assert done.code == 0, done.stderr
-    assert tfsm.load_model(here / "run/champions/run-000.keras").count_params() == 10
+    assert tfsm.load_model(folder / "run/champions/run-000.keras").count_params() == 10
 
 
-def test_an_environment_must_be_named(here: Path) -> None:
+def test_an_environment_must_be_named(folder: Path) -> None:
     done = run("run", "gym", "--mutation", "control")
     assert done.code == 2
     assert done.stderr.strip().endswith("give --set domain.env=VALUE")

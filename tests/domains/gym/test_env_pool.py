@@ -13,8 +13,16 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from tests.domains.gym.made import Made, fails, leaves, luck, made, process, total
-from tests.domains.gym.playing import drawn, fitness, gym, seeds
+from tests.domains.gym.made import (
+    ConfigurableEnv,
+    exit_process,
+    fail_late,
+    observe_process,
+    registered_env,
+    reward_luck,
+    reward_sum,
+)
+from tests.domains.gym.playing import compute_fitness, draw_genomes, make_domain, seeds
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
 from tfsm_domains.gym.domain import Gym
@@ -22,9 +30,9 @@ from tfsm_domains.gym.env_pool import parse_env_options
 
 MODULE = """
 import gymnasium
-from tests.domains.gym.made import Made
+from tests.domains.gym.made import ConfigurableEnv
 
-gymnasium.register("Mine-v0", Made)
+gymnasium.register("Mine-v0", ConfigurableEnv)
 """
 
 
@@ -40,36 +48,36 @@ gymnasium.register("Mine-v0", Made)
         ({"env_options": "[1]"}, r"env_options=\[1\]: expected keyword arguments"),
     ],
 )
-def test_what_cannot_be_made(options: dict[str, Any], message: str) -> None:
-    with made(), pytest.raises(TfsmError, match=message) as caught:
-        gym(**options).network()
+def test_an_environment_that_cannot_be_made_is_reported(options: dict[str, Any], message: str) -> None:
+    with registered_env(), pytest.raises(TfsmError, match=message) as caught:
+        make_domain(**options).network()
     assert "\n" not in str(caught.value)
 
 
 def test_options_reach_the_environment() -> None:
     assert parse_env_options('{"ends": 3}') == parse_env_options("{'ends': 3}") == {"ends": 3}
-    with made():
-        assert fitness(gym(env_options='{"ends": 3}')) == 3
+    with registered_env():
+        assert compute_fitness(make_domain(env_options='{"ends": 3}')) == 3
 
 
 @pytest.mark.parametrize("normalize", ["none", "sampled"])
-def test_an_environment_that_fails_in_a_step(normalize: str) -> None:
+def test_a_failure_in_step_is_reported(normalize: str) -> None:
     with (
-        made(pays=fails),
+        registered_env(pays=fail_late),
         pytest.raises(TfsmError, match=r"^the environment 'tests/Made-v0' failed in step\(\): RuntimeError: too late$"),
     ):
-        fitness(gym(normalize=normalize))
+        compute_fitness(make_domain(normalize=normalize))
 
 
-def test_an_environment_that_fails_in_reset() -> None:
-    def shows(env: Made) -> Any:
+def test_a_failure_in_reset_is_reported() -> None:
+    def shows(env: ConfigurableEnv) -> Any:
         raise ValueError("closed today")
 
-    with made(shows=shows), pytest.raises(TfsmError, match=r"failed in reset\(\): ValueError: closed today$"):
-        fitness(gym())
+    with registered_env(shows=shows), pytest.raises(TfsmError, match=r"failed in reset\(\): ValueError: closed today$"):
+        compute_fitness(make_domain())
 
 
-def test_gymnasium_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_gymnasium_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     domain = Gym(env="CartPole-v1")
     with pytest.raises(TfsmError, match=r"^the domain 'gym' needs gymnasium: pip install 'tfsm\[gym\]'$"):
@@ -83,73 +91,73 @@ def test_a_module_in_the_working_directory_can_be_named(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     try:
-        assert fitness(gym(env="my_worlds:Mine-v0")) == 5
+        assert compute_fitness(make_domain(env="my_worlds:Mine-v0")) == 5
     finally:
         sys.modules.pop("my_worlds", None)
         gymnasium.registry.pop("Mine-v0", None)
 
 
-def test_a_version_that_is_out_of_date_is_told_of() -> None:
+def test_an_outdated_version_causes_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"The environment CartPole-v0 is out of date"):
         Gym(env="CartPole-v0").network()
 
 
 def test_environments_of_tfsm_are_found_by_name() -> None:
-    assert gym(env="tfsm/HardMaze-v0", steps=2).network().input_shape[0] is None
+    assert make_domain(env="tfsm/HardMaze-v0", steps=2).network().input_shape[0] is None
 
 
 NUMBER = spaces.Box(0.0, np.inf, (1,))
 
 
-def evaluated(domain: Gym, count: int) -> Any:
+def evaluate(domain: Gym, count: int) -> Any:
     network = Network(domain.network())
-    return domain.evaluate(network, drawn(network, count), seeds(*range(count)))
+    return domain.evaluate(network, draw_genomes(network, count), seeds(*range(count)))
 
 
-def test_the_results_are_the_same_bit_for_bit() -> None:
-    with made(acts=spaces.Box(-1.0, 1.0, (2,)), pays=total, ends=6):
-        here, there = (evaluated(gym(episodes=2, hold=2, vector=vector), 3) for vector in ("sync", "async"))
-    for mine, theirs in zip(here[:4], there[:4], strict=True):
+def test_processes_give_the_same_results_bit_for_bit() -> None:
+    with registered_env(acts=spaces.Box(-1.0, 1.0, (2,)), pays=reward_sum, ends=6):
+        local, remote = (evaluate(make_domain(episodes=2, hold=2, vector=vector), 3) for vector in ("sync", "async"))
+    for mine, theirs in zip(local[:4], remote[:4], strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
-def test_they_are_other_processes_which_end_with_the_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_end_with_the_domain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfsm_domains.gym.env_pool.count_cores", lambda: 2)
-    with made(seen=NUMBER, shows=process, ends=2):
-        domain = gym(episodes=3, vector="async", remembered=12)
-        met = {int(number) for number in np.unique(evaluated(domain, 2).experience)}
+    with registered_env(seen=NUMBER, shows=observe_process, ends=2):
+        domain = make_domain(episodes=3, vector="async", remembered=12)
+        met = {int(number) for number in np.unique(evaluate(domain, 2).experience)}
     assert len(met) == 2
     assert os.getpid() not in met
     del domain
     gc.collect()
     for number in met:
-        assert _is_gone(number)
+        assert _exits_soon(number)
 
 
-def test_a_failure_is_told_in_one_line_and_the_domain_can_go_on() -> None:
-    with made(pays=fails):
-        domain = gym(vector="async")
+def test_a_failure_in_a_process_is_one_line_and_the_domain_still_works() -> None:
+    with registered_env(pays=fail_late):
+        domain = make_domain(vector="async")
         for _ in range(2):
             with pytest.raises(TfsmError, match=r"'tests/Made-v0' failed in step\(\): RuntimeError: too late$"):
-                fitness(domain)
-        assert fitness(gym(vector="async", steps=2)) == 0.0
+                compute_fitness(domain)
+        assert compute_fitness(make_domain(vector="async", steps=2)) == 0.0
 
 
-def test_a_process_that_ends_is_told_of() -> None:
+def test_a_dead_process_is_reported() -> None:
     with (
-        made(pays=leaves),
+        registered_env(pays=exit_process),
         pytest.raises(TfsmError, match=r"^the domain 'gym': a process that ran .* has ended \(exit code 7\)$"),
     ):
-        fitness(gym(vector="async"))
+        compute_fitness(make_domain(vector="async"))
 
 
-class Rooted:
-    """Cannot be pickled, though it can be copied."""
+class NotPicklable:
+    """Can be copied but not pickled."""
 
     def __call__(self, env: Any, action: Any) -> float:
-        return luck(env, action)
+        return reward_luck(env, action)
 
-    def __deepcopy__(self, memo: Any) -> Rooted:
+    def __deepcopy__(self, memo: Any) -> NotPicklable:
         return self
 
     def __reduce__(self) -> Any:
@@ -157,13 +165,13 @@ class Rooted:
 
 
 def test_an_environment_that_cannot_be_sent_is_named() -> None:
-    with made(pays=Rooted()):
-        assert fitness(gym()) > 0
+    with registered_env(pays=NotPicklable()):
+        assert compute_fitness(make_domain()) > 0
         with pytest.raises(TfsmError, match=r"cannot be sent to another process \(.*rooted\): use --set vector=sync$"):
-            fitness(gym(vector="async"))
+            compute_fitness(make_domain(vector="async"))
 
 
-def _is_gone(number: int) -> bool:
+def _exits_soon(number: int) -> bool:
     for _ in range(100):
         try:
             os.kill(number, 0)

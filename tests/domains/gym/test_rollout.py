@@ -9,42 +9,50 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from tests.domains.gym.made import Made, diary, luck, made, total
-from tests.domains.gym.playing import always, answers, drawn, fitness, gym, seeds
+from tests.domains.gym.made import ConfigurableEnv, observe_last_action, registered_env, reward_luck, reward_sum
+from tests.domains.gym.playing import (
+    compute_fitness,
+    compute_rows,
+    draw_genomes,
+    make_constant_genome,
+    make_domain,
+    seeds,
+)
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Evaluation, Film, SupportsFilm
 from tfsm.models.network import Network
 from tfsm_domains.gym.rollout import SequenceRecorder, SpreadRecorder
 
 
-def returns(count: int, number: int = 1) -> np.ndarray:
-    """Return the returns of an evaluation's first episodes: the n-th is what it adds to the sum of n."""
-    sums = [n * fitness(gym(episodes=n), number) for n in range(1, count + 1)]
+def compute_returns(count: int, number: int = 1) -> np.ndarray:
+    """Return the returns of the first episodes of an evaluation, as differences of sums."""
+    sums = [n * compute_fitness(make_domain(episodes=n), number) for n in range(1, count + 1)]
     return np.diff(sums, prepend=0.0)
 
 
-def idle(domain: Any, *numbers: int) -> Evaluation:
+def evaluate_zeros(domain: Any, *numbers: int) -> Evaluation:
     network = Network(domain.network())
     return domain.evaluate(network, np.zeros([len(numbers), network.size], np.float32), seeds(*numbers))
 
 
-def test_fitness_is_the_mean_the_median_or_the_least_of_the_returns() -> None:
-    with made(pays=luck):
-        alone = returns(4)
+def test_fitness_is_the_mean_median_or_minimum_of_the_returns() -> None:
+    with registered_env(pays=reward_luck):
+        alone = compute_returns(4)
         assert len(np.unique(alone.round(4))) == 4
         for name, of in (("mean", np.mean), ("median", np.median), ("min", np.min)):
-            assert fitness(gym(episodes=4, aggregate=name)) == pytest.approx(of(alone), rel=1e-5)
+            assert compute_fitness(make_domain(episodes=4, aggregate=name)) == pytest.approx(of(alone), rel=1e-5)
 
 
-def test_every_evaluation_has_episodes_of_its_own_unless_all_have_the_same() -> None:
-    with made(pays=luck):
-        fresh, same = gym(episodes=2), gym(episodes=2, seeds="same")
-        found = idle(fresh, 1, 2, 3).fitness
+def test_evaluations_have_different_episodes_unless_seeds_are_the_same() -> None:
+    with registered_env(pays=reward_luck):
+        fresh, same = make_domain(episodes=2), make_domain(episodes=2, seeds="same")
+        found = evaluate_zeros(fresh, 1, 2, 3).fitness
         assert len(np.unique(found)) == 3
-        np.testing.assert_array_equal(idle(fresh, 1, 2, 3).fitness, found)
-        np.testing.assert_array_equal(idle(fresh, 3, 1).fitness, found[[2, 0]])
-        assert len(np.unique(idle(same, 1, 2, 3).fitness)) == 1
-        assert fitness(gym(seeds="same")) != fitness(same)  # of one evaluation they are not all one
+        np.testing.assert_array_equal(evaluate_zeros(fresh, 1, 2, 3).fitness, found)
+        np.testing.assert_array_equal(evaluate_zeros(fresh, 3, 1).fitness, found[[2, 0]])
+        assert len(np.unique(evaluate_zeros(same, 1, 2, 3).fitness)) == 1
+        # The episodes of one evaluation differ.
+        assert compute_fitness(make_domain(seeds="same")) != compute_fitness(same)
 
 
 @pytest.mark.parametrize(
@@ -61,78 +69,78 @@ def test_every_evaluation_has_episodes_of_its_own_unless_all_have_the_same() -> 
         (None, 4, {"hold": 9}, 4, 0.0),
     ],
 )
-def test_an_episode_ends_by_itself_or_by_the_clock(
+def test_an_episode_terminates_or_is_truncated(
     ends: int | None, limit: int | None, options: dict[str, int], length: int, terminated: float
 ) -> None:
-    with made(ends=ends, limit=limit):
-        found = idle(gym(**options), 1)
+    with registered_env(ends=ends, limit=limit):
+        found = evaluate_zeros(make_domain(**options), 1)
     assert found.fitness[0] == length  # a reward of one for each step, held or not
     np.testing.assert_array_equal(found.behavior, [[length, length, terminated]])
 
 
-def test_the_share_that_terminated_is_of_all_episodes() -> None:
-    with made(ends=None, limit=6, pays=ends_by_luck):
-        found = idle(gym(episodes=12), 1)
+def test_the_terminated_share_is_over_all_episodes() -> None:
+    with registered_env(ends=None, limit=6, pays=end_by_luck):
+        found = evaluate_zeros(make_domain(episodes=12), 1)
     mean, length, terminated = found.behavior[0]
     assert 0 < terminated < 1
     assert (length, mean) == pytest.approx((6 - 4 * terminated, 6 - 4 * terminated))
 
 
-def ends_by_luck(env: Made, action: Any) -> float:
+def end_by_luck(env: ConfigurableEnv, action: Any) -> float:
     env.ends = 2 if env.luck < 0.5 else None
     return 1.0
 
 
-def test_an_environment_without_a_limit_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_without_a_step_limit_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfsm_domains.gym.env_pool.LIMIT", 11)
-    with made(ends=None):
-        assert fitness(gym()) == 11
+    with registered_env(ends=None):
+        assert compute_fitness(make_domain()) == 11
 
 
 def test_an_action_is_held() -> None:
-    asked: spaces.Space[Any] = spaces.Box(0.0, 5.0, (1,))
-    with made(seen=asked, shows=lambda env: np.float32([env.time]), ends=6):
-        domain = gym(hold=4, remembered=2)
-        np.testing.assert_array_equal(idle(domain, 1).experience[0, :, 0], [0.0, 4.0])
+    space: spaces.Space[Any] = spaces.Box(0.0, 5.0, (1,))
+    with registered_env(seen=space, shows=lambda env: np.float32([env.time]), ends=6):
+        domain = make_domain(hold=4, remembered=2)
+        np.testing.assert_array_equal(evaluate_zeros(domain, 1).experience[0, :, 0], [0.0, 4.0])
 
 
-def test_the_threshold_is_the_environments_or_ones_own() -> None:
-    with made(threshold=5.0):
-        assert idle(gym(), 1).solved[0]
-        assert not idle(gym(threshold=5.5), 1).solved[0]
-        assert not idle(gym(steps=4), 1).solved[0]
-    with made():
-        assert not idle(gym(), 1).solved[0]
-        assert idle(gym(threshold=5.0), 1).solved[0]
+def test_the_threshold_can_be_overridden() -> None:
+    with registered_env(threshold=5.0):
+        assert evaluate_zeros(make_domain(), 1).solved[0]
+        assert not evaluate_zeros(make_domain(threshold=5.5), 1).solved[0]
+        assert not evaluate_zeros(make_domain(steps=4), 1).solved[0]
+    with registered_env():
+        assert not evaluate_zeros(make_domain(), 1).solved[0]
+        assert evaluate_zeros(make_domain(threshold=5.0), 1).solved[0]
 
 
 @pytest.mark.parametrize(("confirm", "looks"), [(3, [4]), (45, [21, 41, 46])])
 def test_a_solution_is_confirmed_by_more_episodes_twenty_at_a_time(confirm: int, looks: list[int]) -> None:
-    with made(pays=luck, ends=1):
+    with registered_env(pays=reward_luck, ends=1):
         many = range(1, 30)
-        once = idle(gym(), *many).fitness
-        means = [idle(gym(episodes=count), *many).fitness for count in looks]
+        once = evaluate_zeros(make_domain(), *many).fitness
+        means = [evaluate_zeros(make_domain(episodes=count), *many).fitness for count in looks]
         threshold = 0.5
         expected = np.logical_and.reduce([mean >= threshold for mean in (once, *means)])
         assert 0 < expected.sum() < (once >= threshold).sum()
-        found = idle(gym(threshold=threshold, confirm=confirm), *many)
+        found = evaluate_zeros(make_domain(threshold=threshold, confirm=confirm), *many)
         np.testing.assert_array_equal(found.solved, expected)
-        np.testing.assert_array_equal(found.fitness, once)  # it is not changed by them
+        np.testing.assert_array_equal(found.fitness, once)  # confirmation does not change it
 
 
-def test_the_action_decides() -> None:
-    with made(pays=total, acts=spaces.Discrete(3)):
-        domain = gym()
+def test_actions_follow_the_highest_output() -> None:
+    with registered_env(pays=reward_sum, acts=spaces.Discrete(3)):
+        domain = make_domain()
         network = Network(domain.network())
-        genomes = np.concatenate([always(network, *row) for row in np.eye(3)])
+        genomes = np.concatenate([make_constant_genome(network, *row) for row in np.eye(3)])
         np.testing.assert_array_equal(domain.evaluate(network, genomes, seeds(1, 1, 1)).fitness, [0.0, 5.0, 10.0])
 
 
-def test_a_genome_without_sound_answers_is_broken_and_the_others_are_not() -> None:
-    with made():
-        domain = gym(episodes=2)
+def test_only_genomes_with_outputs_that_are_not_finite_are_broken() -> None:
+    with registered_env():
+        domain = make_domain(episodes=2)
         network = Network(domain.network())
-        genomes = drawn(network, 3)
+        genomes = draw_genomes(network, 3)
         genomes[1] = np.nan
         found = domain.evaluate(network, genomes, seeds(1, 2, 3))
     np.testing.assert_array_equal(found.fitness, [5.0, np.nan, 5.0])
@@ -140,17 +148,17 @@ def test_a_genome_without_sound_answers_is_broken_and_the_others_are_not() -> No
     assert not found.solved.any()
 
 
-def test_a_reward_that_is_no_number_breaks_too() -> None:
-    with made(pays=lambda env, action: np.inf):
-        assert np.isnan(fitness(gym(threshold=1.0)))
+def test_an_infinite_reward_is_broken() -> None:
+    with registered_env(pays=lambda env, action: np.inf):
+        assert np.isnan(compute_fitness(make_domain(threshold=1.0)))
 
 
 @pytest.mark.parametrize("options", [{}, {"recurrent": "gru"}], ids=["no memory", "memory"])
 def test_results_do_not_depend_on_the_batch(options: dict[str, Any]) -> None:
-    with made(acts=spaces.Box(-1.0, 1.0, (2,)), pays=total, ends=7):
-        domain = gym(episodes=3, remembered=4, **options)
+    with registered_env(acts=spaces.Box(-1.0, 1.0, (2,)), pays=reward_sum, ends=7):
+        domain = make_domain(episodes=3, remembered=4, **options)
         network = Network(domain.network())
-        genomes, numbers = drawn(network, 5), seeds(*range(5))
+        genomes, numbers = draw_genomes(network, 5), seeds(*range(5))
         together = domain.evaluate(network, genomes, numbers)
         for b in (0, 3):
             alone = domain.evaluate(network, genomes[b : b + 1], numbers[b : b + 1])
@@ -161,8 +169,8 @@ def test_results_do_not_depend_on_the_batch(options: dict[str, Any]) -> None:
 PAIR = spaces.Box(-np.inf, np.inf, (2,))
 
 
-def watched(lengths: list[int], count: int) -> list[int]:
-    """Return what is kept of one genome's episodes; episode e shows 100 e + t at time t."""
+def record_episodes(lengths: list[int], count: int) -> list[int]:
+    """Return the recorded experience of one genome; episode e shows 100 e + t at time t."""
     moments = SpreadRecorder(1, count)
     for t in range(max(lengths)):
         shown = np.array([[100 * e + t for e in range(len(lengths))]])
@@ -170,14 +178,14 @@ def watched(lengths: list[int], count: int) -> list[int]:
     return moments.experience()[0][0].tolist()
 
 
-def test_everything_is_kept_where_there_is_room_one_episode_after_the_other() -> None:
-    assert watched([2, 3], 5) == [0, 1, 100, 101, 102]
-    assert watched([1], 3) == [0, 0, 0]
+def test_all_steps_are_recorded_if_they_fit() -> None:
+    assert record_episodes([2, 3], 5) == [0, 1, 100, 101, 102]
+    assert record_episodes([1], 3) == [0, 0, 0]
 
 
 @pytest.mark.parametrize("lengths", [[50], [7, 60], [64, 64, 1]])
-def test_else_it_is_evenly_spread_over_all_steps_that_were_on(lengths: list[int]) -> None:
-    kept = watched(lengths, 8)
+def test_recorded_steps_are_evenly_spread(lengths: list[int]) -> None:
+    kept = record_episodes(lengths, 8)
     assert len(kept) == 8
     assert kept == sorted(kept)
     assert kept[0] == 0
@@ -187,14 +195,14 @@ def test_else_it_is_evenly_spread_over_all_steps_that_were_on(lengths: list[int]
     assert np.diff(times).max() <= 4 * max(1, np.diff(times).min())
 
 
-def test_what_is_kept_of_one_does_not_depend_on_how_long_others_go_on() -> None:
+def test_recorded_steps_do_not_depend_on_other_genomes() -> None:
     moments = SpreadRecorder(2, 4)
     for t in range(40):
         moments.record([np.full((2, 1), t)], np.array([[t < 9], [True]]))
-    assert moments.experience()[0][0].tolist() == watched([9], 4)
+    assert moments.experience()[0][0].tolist() == record_episodes([9], 4)
 
 
-def test_a_sequence_is_the_beginning_of_the_first_episode_and_its_last_step_over_and_over() -> None:
+def test_a_sequence_is_the_first_episode_padded_with_its_last_step() -> None:
     beginning = SequenceRecorder(4)
     for t in range(6):
         beginning.record(
@@ -204,71 +212,74 @@ def test_a_sequence_is_the_beginning_of_the_first_episode_and_its_last_step_over
 
 
 @pytest.mark.parametrize("memory", ["simple-rnn", "gru", "lstm"])
-def test_step_by_step_a_network_with_memory_does_what_it_says_of_the_whole_sequence(memory: str) -> None:
-    with made(seen=PAIR, shows=diary, acts=spaces.Discrete(3), ends=12):
-        domain = gym(recurrent=memory, remembered=8, layers=2, episodes=2)
+def test_a_recurrent_network_acts_as_on_the_whole_sequence(memory: str) -> None:
+    with registered_env(seen=PAIR, shows=observe_last_action, acts=spaces.Discrete(3), ends=12):
+        domain = make_domain(recurrent=memory, remembered=8, layers=2, episodes=2)
         network = Network(domain.network())
-        genomes = drawn(network, 3)
+        genomes = draw_genomes(network, 3)
         seen = domain.observe(domain.evaluate(network, genomes, seeds(1, 2, 3)).experience)
     assert seen.shape == (3, 1, 8, 2)
-    said = answers(network, genomes, seen).reshape(3, 8, 3)
-    done = np.asarray(seen)[:, 0, 1:, 1]  # each observation has what was done before it
-    np.testing.assert_array_equal(said[:, :-1].argmax(axis=-1), done)
+    whole_sequence = compute_rows(network, genomes, seen).reshape(3, 8, 3)
+    done = np.asarray(seen)[:, 0, 1:, 1]  # each observation has the action before it
+    np.testing.assert_array_equal(whole_sequence[:, :-1].argmax(axis=-1), done)
     assert len(np.unique(done)) > 1
 
 
-def test_a_network_with_memory_can_see_pictures() -> None:
-    with made(seen=spaces.Box(0, 255, (5, 6, 3), np.uint8), ends=3):
-        domain = gym(recurrent="gru", remembered=4, layers=1)
+def test_a_recurrent_network_can_take_pictures() -> None:
+    with registered_env(seen=spaces.Box(0, 255, (5, 6, 3), np.uint8), ends=3):
+        domain = make_domain(recurrent="gru", remembered=4, layers=1)
         network = Network(domain.network())
-        found = domain.evaluate(network, drawn(network, 2), seeds(1, 2))
+        found = domain.evaluate(network, draw_genomes(network, 2), seeds(1, 2))
         assert found.experience.shape == (2, 1, 4, 5, 6, 3)
-        assert answers(network, drawn(network, 2), domain.observe(found.experience)).shape[-1] == 2
+        assert compute_rows(network, draw_genomes(network, 2), domain.observe(found.experience)).shape[-1] == 2
 
 
-def test_a_network_of_ones_own_may_take_sequences_of_any_length() -> None:
+def test_a_custom_network_may_take_sequences_of_any_length() -> None:
     own = keras.Sequential([keras.Input((None, 2)), keras.layers.GRU(3, return_sequences=True), keras.layers.Dense(2)])
-    with made(seen=PAIR, shows=diary):
-        domain = gym(recurrent="gru", remembered=4)
+    with registered_env(seen=PAIR, shows=observe_last_action):
+        domain = make_domain(recurrent="gru", remembered=4)
         network = Network(own)
-        assert domain.evaluate(network, drawn(network, 2), seeds(1, 2)).experience.shape == (2, 1, 4, 2)
+        assert domain.evaluate(network, draw_genomes(network, 2), seeds(1, 2)).experience.shape == (2, 1, 4, 2)
 
 
 def test_memory_of_several_inputs_is_refused() -> None:
     both = spaces.Dict({"eye": spaces.Box(0, 255, (5, 5, 1), np.uint8), "speed": PAIR})
-    with made(seen=both), pytest.raises(TfsmError, match=r"^recurrent=gru: .* takes one input, .* has 2: eye, vector$"):
-        gym(recurrent="gru").network()
+    with (
+        registered_env(seen=both),
+        pytest.raises(TfsmError, match=r"^recurrent=gru: .* takes one input, .* has 2: eye, vector$"),
+    ):
+        make_domain(recurrent="gru").network()
 
 
-def filmed(domain: Any) -> Film:
+def make_film(domain: Any) -> Film:
     network = Network(domain.network())
-    return domain.film(network, drawn(network, 2), seeds(1, 2))
+    return domain.film(network, draw_genomes(network, 2), seeds(1, 2))
 
 
 @pytest.mark.parametrize("hold", [1, 3])
-def test_there_is_a_picture_of_the_beginning_and_of_every_step(hold: int) -> None:
-    with made():
-        domain = gym(hold=hold, vector="async")
-        film = filmed(domain)
+def test_a_film_has_a_frame_for_the_reset_and_every_step(hold: int) -> None:
+    with registered_env():
+        domain = make_domain(hold=hold, vector="async")
+        film = make_film(domain)
     assert isinstance(domain, SupportsFilm)
     assert film.rate == 7
     assert [int(film.frame(i).max()) for i in range(len(film))] == [0, 1, 2, 3, 4, 5]
     assert film.frame(0).shape[0] % 2 == film.frame(0).shape[1] % 2 == 0
 
 
-def test_it_is_the_first_episode_of_the_first_genomes_evaluation() -> None:
-    def draws(env: Made) -> np.ndarray:
+def test_a_film_is_the_first_episode_of_the_first_genome() -> None:
+    def draws(env: ConfigurableEnv) -> np.ndarray:
         return np.full((4, 4, 3), int(250 * env.luck), np.uint8)
 
-    with made(draws=draws, pays=lambda env, action: env.luck, ends=1):
-        domain = gym()
+    with registered_env(draws=draws, pays=lambda env, action: env.luck, ends=1):
+        domain = make_domain()
         network = Network(domain.network())
-        film = domain.film(network, drawn(network, 2), seeds(5, 6))
-        expected = int(250 * domain.evaluate(network, drawn(network, 1), seeds(5)).fitness[0])
+        film = domain.film(network, draw_genomes(network, 2), seeds(5, 6))
+        expected = int(250 * domain.evaluate(network, draw_genomes(network, 1), seeds(5)).fitness[0])
     assert abs(int(film.frame(0).max()) - expected) <= 1
 
 
-def broken(env: Made) -> Any:
+def broken(env: ConfigurableEnv) -> Any:
     raise RuntimeError("pygame is not installed")
 
 
@@ -280,23 +291,23 @@ def broken(env: Made) -> Any:
         (broken, r"RuntimeError: pygame is not installed: pip install 'tfsm\[replay\]'$"),
     ],
 )
-def test_what_cannot_be_filmed(draws: Any, message: str) -> None:
+def test_an_environment_that_cannot_be_filmed_is_reported(draws: Any, message: str) -> None:
     with (
-        made(draws=draws),
+        registered_env(draws=draws),
         pytest.raises(TfsmError, match=f"^the environment 'tests/Made-v0' cannot be filmed: {message}"),
     ):
-        filmed(gym())
+        make_film(make_domain())
 
 
-def test_an_environment_without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Made, "metadata", {"render_modes": ["ansi"]})
-    with made(), pytest.raises(TfsmError, match=r"cannot be filmed: it has no render mode"):
-        filmed(gym())
+def test_an_environment_without_a_render_mode_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ConfigurableEnv, "metadata", {"render_modes": ["ansi"]})
+    with registered_env(), pytest.raises(TfsmError, match=r"cannot be filmed: it has no render mode"):
+        make_film(make_domain())
 
 
-def test_a_real_one() -> None:
+def test_cart_pole_can_be_filmed() -> None:
     pytest.importorskip("pygame")
-    film = filmed(gym(env="CartPole-v1", steps=5))
+    film = make_film(make_domain(env="CartPole-v1", steps=5))
     assert 2 <= len(film) <= 6
     picture = film.frame(0)
     assert (picture == 0).all(axis=-1).sum() > 500  # the cart is black

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from tests.domains.gym.made import Made, made, total
-from tests.domains.gym.playing import answers, drawn, gym, seeds
+from tests.domains.gym.made import ConfigurableEnv, registered_env, reward_sum
+from tests.domains.gym.playing import compute_rows, draw_genomes, make_domain, seeds
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
 from tfsm_domains.gym.spaces import ObservationEncoder, build_action_decoder
@@ -56,23 +56,23 @@ def test_the_default_network_stays_within_bounds_where_there_are_two() -> None:
 
 
 @pytest.mark.parametrize("case", ["a choice that is not counted from zero", "a table of choices", "whole numbers"])
-def test_an_environment_takes_them(case: str) -> None:
-    with made(acts=CASES[case][0], pays=total):  # which refuses what is not in the space
-        domain = gym()
+def test_environments_accept_the_actions(case: str) -> None:
+    with registered_env(acts=CASES[case][0], pays=reward_sum):  # which rejects actions outside the space
+        domain = make_domain()
         network = Network(domain.network())
-        found = domain.evaluate(network, drawn(network, 2), seeds(1, 2)).fitness
+        found = domain.evaluate(network, draw_genomes(network, 2), seeds(1, 2)).fitness
     assert np.isfinite(found).all()
 
 
 @pytest.mark.parametrize("space", [spaces.Tuple([spaces.Discrete(2)]), spaces.Text(3)], ids=["Tuple", "Text"])
 def test_other_actions_are_refused_by_name(space: spaces.Space[Any]) -> None:
     with (
-        made(acts=space),
+        registered_env(acts=space),
         pytest.raises(
             TfsmError, match=rf"^the environment 'tests/Made-v0' has actions of the space {type(space).__name__};"
         ),
     ):
-        gym().network()
+        make_domain().network()
 
 
 NUMBERS: dict[str, spaces.Space[Any]] = {
@@ -95,7 +95,7 @@ MIXED = spaces.Dict(
 )
 
 
-def looked(space: spaces.Space[Any], observations: list[Any]) -> dict[str, np.ndarray]:
+def observe(space: spaces.Space[Any], observations: list[Any]) -> dict[str, np.ndarray]:
     encoder = ObservationEncoder("an environment", space)
     arrays = {name: np.zeros([len(observations), *x.shape], x.dtype) for name, x in encoder.template.items()}
     encoder.encode_into(observations, list(arrays.values()), np.arange(len(observations)))
@@ -103,11 +103,11 @@ def looked(space: spaces.Space[Any], observations: list[Any]) -> dict[str, np.nd
 
 
 @pytest.mark.parametrize("case", NUMBERS)
-def test_numbers_are_seen_as_gymnasium_flattens_them(case: str) -> None:
+def test_numbers_are_flattened_as_by_gymnasium(case: str) -> None:
     space = NUMBERS[case]
     space.seed(1)
     samples = [space.sample() for _ in range(20)]
-    seen = looked(space, samples)
+    seen = observe(space, samples)
     assert list(seen) == ["vector"]
     np.testing.assert_array_equal(seen["vector"], [np.float32(spaces.flatten(space, one)) for one in samples])
 
@@ -120,15 +120,15 @@ def test_numbers_are_seen_as_gymnasium_flattens_them(case: str) -> None:
 def test_a_picture_has_its_channels_last(space: spaces.Box, expected: Any) -> None:
     space.seed(1)
     samples = [space.sample() for _ in range(3)]
-    (seen,) = looked(space, samples).values()
+    (seen,) = observe(space, samples).values()
     assert seen.dtype == np.uint8
     np.testing.assert_array_equal(seen, [expected(one) for one in samples])
 
 
-def test_pictures_and_numbers_come_side_by_side() -> None:
+def test_pictures_and_numbers_are_separate_inputs() -> None:
     MIXED.seed(1)
     sample = MIXED.sample()
-    seen = looked(MIXED, [sample])
+    seen = observe(MIXED, [sample])
     assert list(seen) == ["back", "front", "vector"]
     np.testing.assert_array_equal(seen["front"][0], sample["front"])
     np.testing.assert_array_equal(seen["back"][0], sample["back"].transpose(1, 2, 0))
@@ -136,7 +136,7 @@ def test_pictures_and_numbers_come_side_by_side() -> None:
     np.testing.assert_array_equal(seen["vector"][0], np.float32([*one_hot, *sample["speed"]]))
 
 
-def test_only_the_places_that_are_named_are_written() -> None:
+def test_only_the_given_rows_are_written() -> None:
     encoder = ObservationEncoder("an environment", NUMBERS["a row"])
     array = np.full((3, 3), 7.0, np.float32)
     encoder.encode_into([np.float32([1, 2, 3])], [array], np.array([1]))
@@ -148,25 +148,29 @@ def test_only_the_places_that_are_named_are_written() -> None:
     [*NUMBERS.values(), COLOURS, STACKED, GREY, MIXED, spaces.Tuple([GREY, GREY])],
     ids=[*NUMBERS, "colours", "stacked", "grey", "mixed", "two pictures"],
 )
-def test_the_default_network_takes_what_is_seen_and_what_is_kept(space: spaces.Space[Any]) -> None:
-    with made(seen=space, ends=2):
-        domain = gym(remembered=3)
+def test_the_default_network_accepts_observations_and_experience(space: spaces.Space[Any]) -> None:
+    with registered_env(seen=space, ends=2):
+        domain = make_domain(remembered=3)
         network = Network(domain.network())
-        genomes = drawn(network, 2)
+        genomes = draw_genomes(network, 2)
         found = domain.evaluate(network, genomes, seeds(1, 2))
     np.testing.assert_array_equal(found.fitness, [2.0, 2.0])
-    rows = answers(network, genomes, domain.observe(found.experience))
+    rows = compute_rows(network, genomes, domain.observe(found.experience))
     assert rows.shape == (2, 3, 2)
     assert np.isfinite(rows).all()
 
 
-def test_a_picture_is_kept_as_bytes_and_seen_from_zero_to_one() -> None:
-    with made(seen=spaces.Box(0, 255, (6, 5), np.uint8), shows=lambda env: np.full((6, 5), 51 * env.time, np.uint8)):
-        domain = gym(remembered=5)
+def test_a_picture_is_stored_as_bytes_and_scaled_to_one() -> None:
+    with registered_env(
+        seen=spaces.Box(0, 255, (6, 5), np.uint8), shows=lambda env: np.full((6, 5), 51 * env.time, np.uint8)
+    ):
+        domain = make_domain(remembered=5)
         network = Network(domain.network())
-        kept = domain.evaluate(network, drawn(network, 1), seeds(1)).experience
-    assert kept.dtype == np.uint8
-    np.testing.assert_allclose(np.asarray(domain.observe(kept))[0, :, 0, 0, 0], [0.0, 0.2, 0.4, 0.6, 0.8], rtol=1e-6)
+        experience = domain.evaluate(network, draw_genomes(network, 1), seeds(1)).experience
+    assert experience.dtype == np.uint8
+    np.testing.assert_allclose(
+        np.asarray(domain.observe(experience))[0, :, 0, 0, 0], [0.0, 0.2, 0.4, 0.6, 0.8], rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,8 +184,8 @@ def test_a_picture_is_kept_as_bytes_and_seen_from_zero_to_one() -> None:
     ids=["text", "sequence", "nothing", "names"],
 )
 def test_other_observations_are_refused(space: spaces.Space[Any], message: str) -> None:
-    with made(seen=space), pytest.raises(TfsmError, match=f"^the environment 'tests/Made-v0' .*{message}"):
-        gym().network()
+    with registered_env(seen=space), pytest.raises(TfsmError, match=f"^the environment 'tests/Made-v0' .*{message}"):
+        make_domain().network()
 
 
 HUGE = float(np.finfo(np.float32).max)
@@ -195,7 +199,7 @@ MIXED_NORMALIZING = spaces.Dict(
 )
 
 
-def shows(env: Made) -> dict[str, Any]:
+def shows(env: ConfigurableEnv) -> dict[str, Any]:
     far = env.np_random.normal(size=2) * [3.0, 0.5] + [100.0, -7.0]
     return {
         "bounded": np.float32([-2.0, 25.0]),
@@ -205,22 +209,22 @@ def shows(env: Made) -> dict[str, Any]:
     }
 
 
-def kept(normalize: str, count: int = 6) -> np.ndarray:
-    """Return the numbers that a network met: bounded 2, gear 2, open 2, still 1."""
-    with made(seen=MIXED_NORMALIZING, shows=shows, ends=count):
-        domain = gym(normalize=normalize, remembered=count)
+def collect_inputs(normalize: str, count: int = 6) -> np.ndarray:
+    """Return the inputs of a network: bounded 2, gear 2, open 2, still 1."""
+    with registered_env(seen=MIXED_NORMALIZING, shows=shows, ends=count):
+        domain = make_domain(normalize=normalize, remembered=count)
         network = Network(domain.network())
-        return np.asarray(domain.evaluate(network, drawn(network, 1), seeds(5)).experience)[0]
+        return np.asarray(domain.evaluate(network, draw_genomes(network, 1), seeds(5)).experience)[0]
 
 
-def test_bounds_become_one_and_minus_one_and_what_has_none_stays() -> None:
-    plain, bounded = kept("none"), kept("bounds")
+def test_bounded_values_are_scaled_to_one_and_unbounded_ones_stay() -> None:
+    plain, bounded = collect_inputs("none"), collect_inputs("bounds")
     np.testing.assert_allclose(bounded[:, :2], np.tile([-1.0, 0.5], (6, 1)), rtol=1e-6)
     np.testing.assert_array_equal(bounded[:, 2:], plain[:, 2:])
 
 
-def test_samples_give_mean_zero_and_deviation_one_and_what_never_changes_stays() -> None:
-    sampled = kept("sampled", 1500)
+def test_sampled_values_are_standardized_and_constant_ones_stay() -> None:
+    sampled = collect_inputs("sampled", 1500)
     np.testing.assert_allclose(sampled[:, 4:6].mean(axis=0), 0.0, atol=0.15)  # of 2,000 and 1,500 others
     np.testing.assert_allclose(sampled[:, 4:6].std(axis=0), 1.0, atol=0.1)
     np.testing.assert_array_equal(np.unique(sampled[:, 2:4]), [0.0, 1.0])
@@ -229,5 +233,5 @@ def test_samples_give_mean_zero_and_deviation_one_and_what_never_changes_stays()
 
 
 @pytest.mark.parametrize("normalize", ["bounds", "sampled"])
-def test_it_is_the_same_each_time(normalize: str) -> None:
-    np.testing.assert_array_equal(kept(normalize), kept(normalize))
+def test_normalization_is_reproducible(normalize: str) -> None:
+    np.testing.assert_array_equal(collect_inputs(normalize), collect_inputs(normalize))

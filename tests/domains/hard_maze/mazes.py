@@ -1,4 +1,4 @@
-"""Small mazes to test with."""
+"""Small mazes for tests."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def free_points(maze: Maze, count: int, seed: int = 0) -> np.ndarray:
     return points[keep]
 
 
-def test_in_an_empty_room_the_way_is_a_straight_line() -> None:
+def test_in_an_empty_room_the_path_is_a_straight_line() -> None:
     maze = room()
     points = np.random.default_rng(0).uniform(8, 92, (500, 2))
     straight = np.hypot(*(points - maze.goal).T)
@@ -38,7 +38,7 @@ def test_in_an_empty_room_the_way_is_a_straight_line() -> None:
     assert (found <= 1.008 * straight + 0.5).all()
 
 
-def test_around_the_end_of_a_wall_the_way_is_two_tangents_and_an_arc() -> None:
+def test_around_the_end_of_a_wall_the_path_is_two_tangents_and_an_arc() -> None:
     maze = room(walls=(*ROOM, (50.0, 0.0, 50.0, 60.0)), start=(20.0, 50.0), goal=(80.0, 50.0))
     # The robot's centre keeps 8 from the end of the wall at (50, 60); by symmetry both halves are alike.
     away = math.hypot(30, 10)
@@ -48,7 +48,7 @@ def test_around_the_end_of_a_wall_the_way_is_two_tangents_and_an_arc() -> None:
     assert at(maze, [maze.start])[0] == pytest.approx(2 * tangent + 8 * between, rel=0.01)
 
 
-def test_every_position_in_the_papers_maze_has_a_way_to_go() -> None:
+def test_every_position_in_the_papers_maze_has_a_path() -> None:
     maze = read_maze()
     points = free_points(maze, 20_000)
     assert len(points) > 5_000
@@ -59,7 +59,7 @@ def test_every_position_in_the_papers_maze_has_a_way_to_go() -> None:
     assert at(maze, [maze.goal])[0] < 0.5
 
 
-def test_a_step_changes_the_way_by_no_more_than_the_step() -> None:
+def test_a_step_changes_the_path_by_no_more_than_its_length() -> None:
     maze = read_maze()
     points = free_points(maze, 4_000)
     turn = np.random.default_rng(1).uniform(0, 2 * np.pi, len(points))
@@ -87,7 +87,7 @@ def test_path_lengths_are_cached_per_maze() -> None:
     ],
     ids=["in a wall", "outside", "open", "no way", "too narrow", "goal outside", "too large"],
 )
-def test_a_maze_that_makes_no_sense_is_refused(changes: dict[str, object], message: str) -> None:
+def test_an_invalid_maze_is_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(TfsmError, match=message):
         compute_path_lengths(room(**changes))
 
@@ -98,7 +98,7 @@ def test_a_smaller_robot_fits_through_a_gap() -> None:
 
 
 def test_a_goal_behind_a_thin_wall_is_not_reached_through_it() -> None:
-    # The goal is within reach as the crow flies, but a wall stands between; the way leads around it.
+    # The straight line to the goal is short, but a wall is in between, so the path leads around it.
     walls = (*ROOM, (50.0, 0.0, 50.0, 60.0))
     maze = room(walls=walls, start=(20.0, 20.0), goal=(51.0, 20.0), reach=10.0, radius=8.0)
     assert at(maze, [(42.0, 20.0)])[0] > 80

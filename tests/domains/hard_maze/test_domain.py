@@ -21,7 +21,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> HardMaze:
     return HardMaze(maze=str(file), remembered=4)
 
 
-def genomes_of(network: Network, count: int) -> tf.Tensor:
+def draw_genomes(network: Network, count: int) -> tf.Tensor:
     return Initializer().genomes(network, fold_in(root_seed(0), 0, tf.range(count)))
 
 
@@ -42,11 +42,11 @@ def test_the_networks_are_the_papers(name: str, weights: int, layers: int) -> No
 
 
 @pytest.mark.parametrize("name", ["HardMaze32", "HardMaze101"])
-def test_every_four_layers_are_skipped(name: str) -> None:
+def test_skip_connections_span_four_layers(name: str) -> None:
     model = getattr(hardmaze, name)().network()
     skips = [layer for layer in model.layers if type(layer).__name__ == "Add"]
     assert len(skips) == getattr(hardmaze, name).layers // 4
-    # Without weights and with zero biases all tanh layers give 0: only what the skips carry reaches the end.
+    # With zero weights and biases all tanh layers output 0, so only the skip connections reach the output.
     weights = model.get_weights()
     for i, array in enumerate(weights):
         if 1 < i < len(weights) - 2:
@@ -57,18 +57,18 @@ def test_every_four_layers_are_skipped(name: str) -> None:
     assert carried == (getattr(hardmaze, name).layers % 4 == 0)
 
 
-def test_fitness_is_the_way_that_is_left_and_behavior_where_the_robot_ends(small: HardMaze) -> None:
+def test_fitness_is_the_remaining_path_and_behavior_the_final_position(small: HardMaze) -> None:
     network = Network(small.network())
-    genomes = genomes_of(network, 3)
+    genomes = draw_genomes(network, 3)
     found = small.evaluate(network, genomes, tf.zeros([3, 2], tf.int32))
     rolled = small.simulate(network, genomes)
     np.testing.assert_allclose(found.behavior, rolled.end.position, rtol=1e-6)
     np.testing.assert_allclose(-found.fitness.numpy(), small.path_length.at(rolled.end.position), rtol=1e-6)
 
 
-def test_what_is_remembered_was_seen_and_depends_on_the_seed(small: HardMaze) -> None:
+def test_recorded_inputs_were_observed_and_depend_on_the_seed(small: HardMaze) -> None:
     network = Network(small.network())
-    genomes = genomes_of(network, 2)
+    genomes = draw_genomes(network, 2)
     seen = small.simulate(network, genomes).seen.numpy()
     assert seen.shape == (2, 7, 11)
     kept = [small.evaluate(network, genomes, tf.constant([[s, 0]] * 2)).experience.numpy() for s in (0, 1)]
@@ -80,18 +80,18 @@ def test_what_is_remembered_was_seen_and_depends_on_the_seed(small: HardMaze) ->
     assert any(not np.array_equal(*(one[lane] for one in kept)) for lane in range(2))
 
 
-def test_a_network_that_gives_nonsense_is_broken_wherever_the_robot_stands(small: HardMaze) -> None:
+def test_a_network_with_outputs_that_are_not_finite_is_broken(small: HardMaze) -> None:
     network = Network(small.network())
-    genomes = genomes_of(network, 2).numpy()
+    genomes = draw_genomes(network, 2).numpy()
     genomes[1] = np.nan
     found = small.evaluate(network, tf.constant(genomes), tf.zeros([2, 2], tf.int32))
     assert np.isfinite(found.fitness[0])
     assert np.isnan(found.fitness[1])
 
 
-def test_a_film_shows_what_an_evaluation_did(small: HardMaze) -> None:
+def test_a_film_shows_the_evaluated_episode(small: HardMaze) -> None:
     network = Network(small.network())
-    genomes = genomes_of(network, 3)
+    genomes = draw_genomes(network, 3)
     film = small.film(network, genomes, tf.zeros([3, 2], tf.int32))
     found = tf.function(lambda own: small.evaluate(network, own, tf.zeros([3, 2], tf.int32)), jit_compile=True)(genomes)
     np.testing.assert_array_equal(film.trails[:, -1, :2].astype(np.float32), found.behavior)  # type: ignore[attr-defined]
@@ -100,16 +100,16 @@ def test_a_film_shows_what_an_evaluation_did(small: HardMaze) -> None:
     assert first.shape == last.shape == film.still().shape
     assert first.dtype == np.uint8
     assert (first != last).any()
-    assert first.shape[0] % 2 == first.shape[1] % 2 == 0, "video formats want even sizes"
+    assert first.shape[0] % 2 == first.shape[1] % 2 == 0, "video formats need even sizes"
 
 
 def test_a_robot_is_drawn_where_it_is(small: HardMaze) -> None:
     network = Network(small.network())
-    film = small.film(network, genomes_of(network, 1), tf.zeros([1, 2], tf.int32))
+    film = small.film(network, draw_genomes(network, 1), tf.zeros([1, 2], tf.int32))
     blue = (np.abs(film.frame(0).astype(int) - [0, 90, 170]) < 12).all(axis=-1)
     rows, columns = np.nonzero(blue)
     height, width = blue.shape
-    # The start is (20, 50) in a room of 100 by 100, under a line for words.
+    # The start is (20, 50) in a room of 100 by 100, under a line of text.
     assert columns.mean() / width == pytest.approx(0.21, abs=0.04)
     assert rows.mean() / height == pytest.approx(0.53, abs=0.04)
 

@@ -10,14 +10,14 @@ from tfsm_domains.hard_maze.domain import HardMaze
 from tfsm_domains.hard_maze.maze import locate_lines, read_maze
 
 
-def written(tmp_path: Path, text: str) -> str:
+def write(tmp_path: Path, text: str) -> str:
     file = tmp_path / "my.toml"
     file.write_text(text)
     return str(file)
 
 
 def test_a_file_becomes_a_maze(tmp_path: Path) -> None:
-    assert read_maze(written(tmp_path, ROOM_FILE)) == room(name="room", steps=20)
+    assert read_maze(write(tmp_path, ROOM_FILE)) == room(name="room", steps=20)
 
 
 def test_the_papers_maze_is_the_default() -> None:
@@ -26,9 +26,9 @@ def test_the_papers_maze_is_the_default() -> None:
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
-    file = written(tmp_path, ROOM_FILE)
+    file = write(tmp_path, ROOM_FILE)
     assert HardMaze(maze=file).geometry.goal == (80, 50)
-    written(tmp_path, ROOM_FILE.replace("[80, 50]", "[80, 60]"))
+    write(tmp_path, ROOM_FILE.replace("[80, 50]", "[80, 60]"))
     assert HardMaze(maze=file).geometry.goal == (80, 60)
 
 
@@ -73,31 +73,31 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
         ("radius = 8", "radius = 0.01", "line 3: the maze is too large for a robot of radius 0.01"),
     ],
 )
-def test_each_mistake_is_named_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_each_mistake_is_reported_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in ROOM_FILE
-    file = written(tmp_path, ROOM_FILE.replace(old, new, 1))
+    file = write(tmp_path, ROOM_FILE.replace(old, new, 1))
     with pytest.raises(TfsmError, match=message):
         HardMaze(maze=file)
 
 
-def test_no_walls_at_all(tmp_path: Path) -> None:
-    file = written(tmp_path, "start = [1, 2]\ngoal = [3, 4]\nwalls = []\n")
+def test_a_maze_without_walls_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path, "start = [1, 2]\ngoal = [3, 4]\nwalls = []\n")
     with pytest.raises(TfsmError, match="line 3: walls must be a list of 1 to 1,000 walls"):
         HardMaze(maze=file)
 
 
 @pytest.mark.parametrize("name", ["missing.toml", ".", "zero\0byte", "y" * 300])
-def test_what_cannot_be_read_is_said(tmp_path: Path, name: str) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path, name: str) -> None:
     with pytest.raises(TfsmError, match="cannot read the maze"):
         read_maze(str(tmp_path / name))
 
 
-def test_a_home_directory_that_does_not_exist() -> None:
+def test_a_missing_home_directory_is_reported() -> None:
     with pytest.raises(TfsmError, match="cannot read the maze '~no-such-user/my"):
         read_maze("~no-such-user/my.toml")
 
 
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "picture.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TfsmError, match="not a UTF-8 text file"):
         read_maze(str(tmp_path / "picture.toml"))

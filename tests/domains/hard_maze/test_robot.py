@@ -37,13 +37,13 @@ def reference_trail(outputs: Sequence[float], maze: Maze = PAPER) -> np.ndarray:
     return np.array(poses)
 
 
-def test_the_first_reading_is_the_known_one() -> None:
+def test_the_first_reading_has_known_values() -> None:
     robot = start_robots(PAPER, 1)
     known = [1, 1, 0.81556, 0.55243, 0.24071, 0.17383, 0.29353, 0, 0, 0, 1]
     np.testing.assert_allclose(sense(PAPER, robot.position, robot.heading)[0], known, atol=5e-6)
 
 
-def test_constant_actions_lead_where_the_reference_goes() -> None:
+def test_constant_actions_agree_with_the_reference() -> None:
     outputs = np.concatenate([EDGES, np.random.default_rng(0).random((64 - len(EDGES), 2))]).astype(np.float32)
     trails = constant_simulations()(tf.constant(outputs)).trail.numpy()
     for trail, own in zip(trails, outputs, strict=True):
@@ -57,7 +57,7 @@ def test_sensors_agree_with_the_reference_everywhere(x: float, y: float, heading
     expected = reference.sensors(x, y, heading, PAPER.walls, PAPER.goal)
     np.testing.assert_array_equal(found[7:].sum(), 1)
     off = np.abs(found[1:7] - expected[1:7]) > 2e-4
-    # A ray that just passes the end of a wall may hit or miss it: a hair's breadth to either side tells.
+    # A ray that passes close to the end of a wall may hit or miss it, so compare tiny offsets on both sides.
     for i in np.flatnonzero(off):
         sides = [reference.sensors(x, y, heading + turn, PAPER.walls, PAPER.goal)[1 + i] for turn in (-0.01, 0.01)]
         assert min(sides) - 1e-2 <= found[1 + i] <= max(sides) + 1e-2
@@ -93,7 +93,7 @@ def test_a_network_steers_as_in_the_reference() -> None:
         np.testing.assert_allclose(trail, np.array(expected), atol=1e-3)
 
 
-def test_the_network_is_asked_every_third_step_and_its_readings_are_kept() -> None:
+def test_the_network_is_called_every_third_step_and_its_inputs_are_recorded() -> None:
     found = constant_simulations()(tf.fill([64, 2], 0.8))
     assert found.seen.shape == (64, 134, 11)
     every_third = sense(PAPER, found.trail[:, 0:400:3, :2], found.trail[:, 0:400:3, 2])
@@ -119,8 +119,8 @@ def test_a_robot_stops_before_a_wall_but_keeps_its_speed_and_turns() -> None:
     np.testing.assert_allclose(turned.turning, 0.6, rtol=1e-6)
 
 
-def test_having_been_there_once_is_enough() -> None:
-    maze = room(steps=100)  # drives through the goal's reach and on to the wall
+def test_passing_the_goal_once_solves_the_maze() -> None:
+    maze = room(steps=100)  # drives past the goal and on to the wall
     found = simulate(maze, lambda seen: tf.constant([[0.5, 1.0], [0.5, 0.5]]), 2, 3)
     assert found.reached.numpy().tolist() == [True, False]
     assert abs(float(found.end.position[0, 0]) - 80) > maze.reach
@@ -129,15 +129,15 @@ def test_having_been_there_once_is_enough() -> None:
 @pytest.mark.parametrize(
     "how", ["xla", pytest.param("graph", marks=pytest.mark.slow), pytest.param("eager", marks=pytest.mark.slow)]
 )
-def test_alone_or_among_many_a_robot_takes_the_same_way_bit_for_bit(how: str) -> None:
+def test_a_robot_moves_identically_alone_and_in_a_batch(how: str) -> None:
     domain = HardMaze()
     network = Network(domain.network())
     genomes = Initializer().genomes(network, fold_in(root_seed(0), 0, tf.range(5)))
 
-    def rolled(own: tf.Tensor) -> tf.Tensor:
+    def roll_out(own: tf.Tensor) -> tf.Tensor:
         return domain.simulate(network, own, trail=True).trail
 
-    call = rolled if how == "eager" else tf.function(rolled, jit_compile=how == "xla", reduce_retracing=False)
+    call = roll_out if how == "eager" else tf.function(roll_out, jit_compile=how == "xla", reduce_retracing=False)
     together = call(genomes).numpy()
     np.testing.assert_array_equal(call(genomes[4:]).numpy()[0], together[4])
     np.testing.assert_array_equal(call(genomes[2:4]).numpy(), together[2:4])

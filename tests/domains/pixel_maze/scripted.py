@@ -1,4 +1,4 @@
-"""A scripted network, to step through domains by hand."""
+"""A scripted network, to step through domains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 
 class ScriptedStepper:
-    """Gives the highest output to the action that is next in each lane's script; remembers what it was shown."""
+    """Gives the highest output to the action that is next in the script of each lane."""
 
     def __init__(self, script: np.ndarray) -> None:
         self._script = tf.constant(script)  # [B, T]
@@ -22,7 +22,7 @@ class ScriptedStepper:
 
 
 class Scripted:
-    """Stands in for a network."""
+    """A test double of a network."""
 
     def __init__(self, *scripts: list[int], steps: int, idle: int) -> None:
         self.script = np.full((len(scripts), steps), idle)

@@ -34,8 +34,8 @@ Maze = TopdownMaze | FirstPersonMaze
 SEED = tf.zeros([1, 2], tf.int32)
 
 
-def tiny(times: int) -> keras.Model:
-    """Return a network of the mazes' kind that is quick to run."""
+def make_tiny_network(times: int) -> keras.Model:
+    """Return a small network of the same kind as those of the mazes."""
     kl = keras.layers
     eye = keras.Sequential(
         [keras.Input((64, 64, 1)), kl.AveragePooling2D(8), kl.Conv2D(3, 3, activation="tanh"), kl.Flatten()]
@@ -44,7 +44,7 @@ def tiny(times: int) -> keras.Model:
     return keras.Sequential([keras.Input((times, 64, 64, 1)), kl.TimeDistributed(eye), memory, kl.Dense(5, "sigmoid")])
 
 
-def genomes_of(network: Network, count: int) -> tf.Tensor:
+def draw_genomes(network: Network, count: int) -> tf.Tensor:
     return Initializer("xavier-normal", 3.0).genomes(network, fold_in(root_seed(0), 0, tf.range(count)))
 
 
@@ -73,13 +73,13 @@ def test_the_alternative_is_a_stack_of_conv_lstms(maze: type[Maze]) -> None:
     assert network.program.native
 
 
-def moves_of(maze: TopdownMaze) -> list[int]:
+def list_moves(maze: TopdownMaze) -> list[int]:
     walk = maze.layout.route()
     return [MOVES.index((b.row - a.row, b.column - a.column)) for a, b in itertools.pairwise(walk)]
 
 
-def actions_of(maze: FirstPersonMaze) -> list[int]:
-    """Return what a controller does that knows the path: turn where the next square is aside, else go."""
+def list_actions(maze: FirstPersonMaze) -> list[int]:
+    """Return the actions of a controller that knows the path: turn towards the next square, then go."""
     pose, touched, actions = start_poses(maze.layout, 1), {maze.layout.start}, []
     while not touched >= maze.layout.path:
         x, y = pose.position.numpy()[0]
@@ -96,7 +96,7 @@ def actions_of(maze: FirstPersonMaze) -> list[int]:
 
 def test_only_walking_the_path_solves_the_topdown_maze() -> None:
     maze = TopdownMaze()
-    path = moves_of(maze)
+    path = list_moves(maze)
     network: Any = Scripted(path, path[:-1], [], [1] * 40, steps=40, idle=4)
     found = maze.evaluate(network, network.genomes, SEED)
     assert found.fitness.numpy().tolist() == [33.0, 32.0, 1.0, 7.0]
@@ -108,7 +108,7 @@ def test_only_walking_the_path_solves_the_topdown_maze() -> None:
 
 def test_only_walking_the_path_solves_the_first_person_maze() -> None:
     maze = FirstPersonMaze()
-    path = actions_of(maze)
+    path = list_actions(maze)
     assert len(path) * maze.options.hold <= maze.options.frames
     network: Any = Scripted(path, path[:10], [], [FORWARD] * 100, steps=100, idle=NONE)
     found = maze.evaluate(network, network.genomes, SEED)
@@ -119,21 +119,21 @@ def test_only_walking_the_path_solves_the_first_person_maze() -> None:
     np.testing.assert_allclose(found.experience[0, 0], [1.5, 1.5, 0.0])
 
 
-def test_progress_counts_the_path_in_its_order_alone() -> None:
+def test_progress_counts_path_squares_in_order_only() -> None:
     above, inside = TopdownMaze(scoring="progress"), FirstPersonMaze(scoring="progress")
-    path = moves_of(above)
-    down_first = [2, 2, 2, 2, 0, 0, 0, 0, *path[:28]]  # to the end of the path, back, and then along it
+    path = list_moves(above)
+    down_first = [2, 2, 2, 2, 0, 0, 0, 0, *path[:28]]  # to the end of the path, back, and along it again
     network: Any = Scripted(path, path[:-1], down_first, [1] * 40, steps=40, idle=4)
     found = above.evaluate(network, network.genomes, SEED)
     assert found.fitness.numpy().tolist() == [33.0, 32.0, 29.0, 7.0]
     assert found.solved.numpy().tolist() == [True, False, False, False]
     touched = TopdownMaze().evaluate(network, network.genomes, SEED)
     assert touched.fitness.numpy().tolist() == [33.0, 32.0, 30.0, 7.0]
-    network = Scripted(actions_of(inside), [], [FORWARD] * 100, steps=100, idle=NONE)
+    network = Scripted(list_actions(inside), [], [FORWARD] * 100, steps=100, idle=NONE)
     assert inside.evaluate(network, network.genomes, SEED).fitness.numpy().tolist() == [33.0, 1.0, 7.0]
 
 
-def test_frames_that_do_not_fill_a_decision_are_cut_off(tmp_path: Path) -> None:
+def test_incomplete_decisions_are_truncated(tmp_path: Path) -> None:
     (tmp_path / "maze.txt").write_text("########\n#S++++E#\n########\n")
     whole, cut = (FirstPersonMaze(maze=str(tmp_path / "maze.txt"), frames=frames) for frames in (20, 18))
     assert cut.decisions == whole.decisions == 5
@@ -151,11 +151,11 @@ def test_frames_that_do_not_fill_a_decision_are_cut_off(tmp_path: Path) -> None:
         pytest.param(FirstPersonMaze(frames=240), id="first-person", marks=pytest.mark.slow),
     ],
 )
-def test_what_was_seen_is_seen_again_and_leads_to_the_same_actions(maze: Maze) -> None:
-    """The network run over the whole observed episode gives what it gave step by step."""
+def test_recorded_observations_lead_to_the_same_actions(maze: Maze) -> None:
+    """The network gives the same outputs on the whole observed episode as step by step."""
     times = maze.network().input_shape[1]
-    network = Network(tiny(times))
-    genomes = genomes_of(network, 3)
+    network = Network(make_tiny_network(times))
+    genomes = draw_genomes(network, 3)
     found = tf.function(lambda: maze.evaluate(network, genomes, SEED), autograph=False)()
     outputs = tf.function(lambda: network.rows(genomes, maze.observe(found.experience)), autograph=False)()
     script = np.argmax(outputs, axis=-1)
@@ -173,27 +173,27 @@ def test_what_was_seen_is_seen_again_and_leads_to_the_same_actions(maze: Maze) -
         pytest.param(FirstPersonMaze(frames=120), id="first-person", marks=pytest.mark.slow),
     ],
 )
-def test_a_run_alone_is_the_same_as_among_others(maze: Maze) -> None:
-    network = Network(tiny(maze.network().input_shape[1]))
-    genomes = genomes_of(network, 6)
+def test_an_evaluation_is_the_same_alone_and_in_a_batch(maze: Maze) -> None:
+    network = Network(make_tiny_network(maze.network().input_shape[1]))
+    genomes = draw_genomes(network, 6)
 
-    def evaluated(genomes: tf.Tensor) -> Any:
+    def evaluate(genomes: tf.Tensor) -> Any:
         return tf.function(lambda: maze.evaluate(network, genomes, SEED), autograph=False)()
 
-    together = evaluated(genomes)
+    together = evaluate(genomes)
     for count in (1, 2, 3):
-        some = evaluated(genomes[:count])
+        some = evaluate(genomes[:count])
         np.testing.assert_array_equal(some.experience, together.experience[:count])
         np.testing.assert_array_equal(some.fitness, together.fitness[:count])
 
 
 @pytest.mark.parametrize("maze", [TopdownMaze(), FirstPersonMaze(frames=100)], ids=["topdown", "first-person"])
-def test_mazes_can_be_looked_at_drawn_and_sent_away(maze: Maze) -> None:
+def test_mazes_can_be_inspected_drawn_and_pickled(maze: Maze) -> None:
     pytest.importorskip("pygame")
     assert isinstance(maze, SupportsFilm)
     assert isinstance(maze, SupportsBehaviorMap)
-    network = Network(tiny(maze.network().input_shape[1]))
-    film = maze.film(network, genomes_of(network, 3), SEED)
+    network = Network(make_tiny_network(maze.network().input_shape[1]))
+    film = maze.film(network, draw_genomes(network, 3), SEED)
     first, last, still = film.frame(0), film.frame(len(film) - 1), film.still()
     assert first.shape == last.shape == still.shape
     assert first.shape[0] % 2 == first.shape[1] % 2 == 0
@@ -204,16 +204,16 @@ def test_mazes_can_be_looked_at_drawn_and_sent_away(maze: Maze) -> None:
     assert copy.options == maze.options
 
 
-def test_a_maze_of_ones_own_is_walked(tmp_path: Path) -> None:
+def test_a_custom_maze_can_be_walked(tmp_path: Path) -> None:
     (tmp_path / "maze.txt").write_text(SMALL)
     maze = TopdownMaze(maze=str(tmp_path / "maze.txt"), steps=6)
-    network: Any = Scripted(moves_of(maze), steps=6, idle=4)
+    network: Any = Scripted(list_moves(maze), steps=6, idle=4)
     assert maze.evaluate(network, network.genomes, SEED).solved.numpy().all()
     with pytest.raises(TfsmError, match="an episode has 5"):
         TopdownMaze(maze=str(tmp_path / "maze.txt"), steps=5)
 
 
-def evolved(runs: range) -> tuple[bytes, list[dict[str, object]]]:
+def evolve_champion(runs: range) -> tuple[bytes, list[dict[str, object]]]:
     """Evolve runs, and return the champion of the last one and its metrics."""
     plugins, recorder = load_plugins(), Recorder()
     overrides = {"runs": len(runs), "population": 6, "evaluations": 24}
@@ -228,6 +228,6 @@ def evolved(runs: range) -> tuple[bytes, list[dict[str, object]]]:
 
 
 @pytest.mark.slow
-def test_a_run_from_pixels_is_the_same_alone_or_among_others() -> None:
-    """In a plain graph numbers at the end of an array may be rounded otherwise than those within it."""
-    assert evolved(range(1, 2)) == evolved(range(2))
+def test_a_run_from_pixels_is_the_same_alone_and_in_a_batch() -> None:
+    """In a plain graph, numbers at the end of an array may be rounded differently."""
+    assert evolve_champion(range(1, 2)) == evolve_champion(range(2))

@@ -37,7 +37,7 @@ def test_the_default_maze_has_the_papers_properties() -> None:
     assert sum(a != b for a, b in itertools.pairwise(moves)) == 9
 
 
-def test_a_file_of_ones_own_is_read(tmp_path: Path) -> None:
+def test_a_custom_file_is_read(tmp_path: Path) -> None:
     layout = read_layout(write(tmp_path, SMALL))
     assert layout.start == Square(1, 1)
     assert layout.end == Square(3, 1)
@@ -69,7 +69,7 @@ def test_a_path_with_a_branch_is_walked_to_all_its_ends(tmp_path: Path) -> None:
         ("#" * 102 + "\n" + "#S+E" + "#" * 98 + "\n" + "#" * 102, "3 to 101 rows and columns"),
     ],
 )
-def test_a_maze_that_makes_no_sense_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_maze_is_refused(tmp_path: Path, text: str, message: str) -> None:
     file = write(tmp_path, text)
     with pytest.raises(TfsmError) as caught:
         read_layout(file)
@@ -84,7 +84,7 @@ def test_a_maze_too_long_for_an_episode_is_refused(tmp_path: Path) -> None:
         read_layout(file, 5)
 
 
-def test_what_is_no_text_file_is_refused(tmp_path: Path) -> None:
+def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TfsmError, match=r"cannot read the maze '.*nowhere': No such file"):
         read_layout(str(tmp_path / "nowhere"))
     for name in ("zero\0byte", "~no-such-user", "y" * 300):

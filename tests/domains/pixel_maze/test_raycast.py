@@ -70,7 +70,7 @@ def test_frames_are_those_of_the_reference(how: str, goal: Square | None, size: 
         reference.frame(WALLS.tolist(), goal, x, y, heading, size)
         for (x, y), heading in zip(pose.position.numpy().tolist(), pose.heading.numpy().tolist(), strict=True)
     ]
-    # Where a ray meets a corner, or a cut-off an integer, to the last digit, a column may come out either way. Here the
+    # Where a ray meets a corner, or a cut-off an integer, to the last digit, a column may differ. Here the
     # last digit is the sixteenth, so that even one column of these 32,000 is unlikely.
     columns = (found != np.array(expected)).any(axis=-2)
     assert columns.sum() <= 1
@@ -87,7 +87,7 @@ def test_rays_straight_along_an_axis_are_drawn_too(heading: float) -> None:
     # 255 - 22.5 * distance, and 0.65 of that, cut off; the line has int(64 / distance) pixels, and one more.
     [(1, 232, 151, 0, 63), (2, 210, 136, 16, 48), (5, 142, 92, 26, 38), (0.25, 249, 162, 0, 63), (10, 30, 19, 29, 35)],
 )
-def test_a_wall_ahead_is_as_high_and_as_bright_as_by_hand(
+def test_the_height_and_brightness_of_a_wall_are_exact(
     distance: float, x_face: int, y_face: int, top: int, bottom: int
 ) -> None:
     walls = room(41, 41)
@@ -99,7 +99,7 @@ def test_a_wall_ahead_is_as_high_and_as_bright_as_by_hand(
         np.testing.assert_array_equal(frame(walls, at(x, y, heading))[:, 28:37], np.tile(expected[:, None], 9))
 
 
-def test_the_goal_is_a_red_block_that_one_can_enter() -> None:
+def test_the_goal_is_a_red_block_that_can_be_entered() -> None:
     walls, goal = room(9, 20), Square(4, 8)
     # At 1: (232, 77, 77), in half light (151, 50, 50). At 5 no green is left: (142, 0, 0).
     for pose, gray in ((at(7, 4.5, X), 110), (at(8.5, 3, DOWN), 71), (at(3, 4.5, X), 30), (at(10, 4.5, BACK), 110)):
@@ -130,7 +130,7 @@ def test_both_sides_of_a_corridor_look_the_same() -> None:
     assert len(np.unique(seen[32])) > 10
 
 
-def test_turning_moves_what_is_seen_the_other_way() -> None:
+def test_turning_moves_the_view_the_other_way() -> None:
     walls, block = room(20, 20), Square(11, 15)
 
     def column(*actions: int) -> float:
@@ -141,7 +141,7 @@ def test_turning_moves_what_is_seen_the_other_way() -> None:
     assert column(RIGHT) < column() < column(LEFT)
 
 
-def test_what_the_network_sees_are_the_gray_levels_from_0_to_1() -> None:
+def test_observations_are_gray_levels_from_0_to_1() -> None:
     pose = poses_anywhere(10, seed=1)
     seen = view(WALLS, LAYOUT.end, pose.position, pose.heading)
     assert seen.dtype == tf.float32
@@ -150,7 +150,7 @@ def test_what_the_network_sees_are_the_gray_levels_from_0_to_1() -> None:
 
 
 @pytest.mark.parametrize("jit", [True, False])
-def test_alone_or_among_many_the_same_is_seen(jit: bool) -> None:
+def test_a_frame_is_the_same_alone_and_in_a_batch(jit: bool) -> None:
     call = tf.function(lambda pose: draw(WALLS, LAYOUT.end, pose.position, pose.heading), jit_compile=jit)
     pose = poses_anywhere(12, seed=2)
     together = call(pose).numpy()
@@ -167,7 +167,7 @@ def test_walkers_start_in_the_middle_of_the_start_and_look_along_x() -> None:
     assert pose.heading.numpy().tolist() == [0] * 3
 
 
-def test_each_action_does_what_its_name_says() -> None:
+def test_each_action_has_its_effect() -> None:
     walls, heading = room(9, 9), 30.0
     pose = Pose(tf.fill([5, 2], tf.constant(4.5, tf.float64)), tf.fill([5], tf.constant(heading, tf.float64)))
     moved = move(walls, pose, tf.constant([FORWARD, LEFT, RIGHT, BACKWARD, NONE]))
@@ -176,7 +176,7 @@ def test_each_action_does_what_its_name_says() -> None:
     np.testing.assert_allclose(moved.heading - heading, [0, -TURN, TURN, 0, 0], atol=1e-12)
 
 
-def test_there_and_back_again() -> None:
+def test_opposite_actions_cancel() -> None:
     pose = poses_anywhere(20, seed=3)
     turned = after(WALLS, pose, *[LEFT] * 7, *[RIGHT] * 7)
     np.testing.assert_allclose(turned.heading, pose.heading, atol=1e-9)
@@ -187,10 +187,10 @@ def test_there_and_back_again() -> None:
 
 def test_a_wall_stops_without_sliding() -> None:
     walls = room(9, 9)
-    oblique = at(7.9, 4.5, 45.0)  # there is room along the wall
+    oblique = at(7.9, 4.5, 45.0)  # there is space along the wall
     np.testing.assert_array_equal(after(walls, oblique, FORWARD).position, oblique.position)
     np.testing.assert_allclose(after(walls, at(1.2, 4.5, X), BACKWARD).position, [[1.2, 4.5]])
-    # Only where the step ends counts: one comes close to a wall, and across the corner of one.
+    # Only the end of a step counts, so an agent can get close to a wall, and cut its corner.
     assert float(after(walls, at(7.5, 4.5, X), *[FORWARD] * 9).position[0, 0]) == pytest.approx(7.5 + STEP)
     walls[4, 4] = True
     past = after(walls, at(3.95, 4.1, -45.0), FORWARD).position.numpy()[0]

@@ -34,67 +34,67 @@ def test_a_view_shows_the_nine_squares_around(square: Square) -> None:
     assert not picture[:, 63].any()
 
 
-def test_moves_go_to_free_squares_and_nowhere_else() -> None:
+def test_moves_only_lead_to_free_squares() -> None:
     for i, square in enumerate(GROUND.squares):
         for action, (down, right) in enumerate(MOVES):
-            wanted = Square(square.row + down, square.column + right)
-            assert GROUND.squares[GROUND.after[i, action]] == (wanted if LAYOUT.free(wanted) else square)
+            target = Square(square.row + down, square.column + right)
+            assert GROUND.squares[GROUND.after[i, action]] == (target if LAYOUT.free(target) else square)
 
 
-def most_touched(grid: Grid, *, with_last_action: bool, least: int = 0) -> int:
-    """Return the most path squares that any policy touches which knows the view, and perhaps its last action, alone.
+def find_most_touched(grid: Grid, *, with_last_action: bool, least: int = 0) -> int:
+    """Return the most path squares that any policy touches which knows only the view, and perhaps its last action.
 
-    Every policy is tried: one is made up as it goes, by all actions at each view that it meets for the first time.
-    Those that cannot touch more than `least` are not followed to their end.
+    Every policy is tried: policies are built lazily, with all actions at each view that is met for the first time.
+    Those that cannot touch more than `least` are not followed to the end.
     """
     best = least
 
-    def walk(here: int, last: int, steps: int, touched: frozenset[int], policy: dict[tuple[int, int], int]) -> None:
+    def walk(position: int, last: int, steps: int, touched: frozenset[int], policy: dict[tuple[int, int], int]) -> None:
         nonlocal best
-        met = {(here, last)}
+        met = {(position, last)}
         while steps < STEPS:
-            key = (int(grid.view[here]), last if with_last_action else -1)
+            key = (int(grid.view[position]), last if with_last_action else -1)
             if key not in policy:
-                # Whoever cannot touch more than the best any more is not worth following.
+                # Prune policies that cannot touch more squares than the best.
                 if min(STEPS - steps + len(touched), grid.goals) > best:
-                    for action in range(4):  # to do nothing is to see the same for ever
-                        walk(here, last, steps, touched, {**policy, key: action})
+                    for action in range(4):  # a policy that does nothing stays there forever
+                        walk(position, last, steps, touched, {**policy, key: action})
                 return
             last = policy[key]
-            here, steps = int(grid.after[here, last]), steps + 1
-            if grid.on_path[here]:
-                touched = touched | {here}
+            position, steps = int(grid.after[position, last]), steps + 1
+            if grid.on_path[position]:
+                touched = touched | {position}
             best = max(best, len(touched))
-            if (here, last) in met:
-                return  # it goes round in circles
-            met.add((here, last))
+            if (position, last) in met:
+                return  # a cycle
+            met.add((position, last))
 
     walk(grid.start, 4, 0, frozenset({grid.start}), {})
     return best
 
 
 def test_no_policy_without_memory_solves_the_maze() -> None:
-    assert most_touched(GROUND, with_last_action=False) == 18
+    assert find_most_touched(GROUND, with_last_action=False) == 18
 
 
-def test_nor_the_short_one() -> None:
+def test_no_policy_without_memory_solves_the_short_maze() -> None:
     short = build_grid(read_layout("short", STEPS))
     assert short.goals == 19
-    assert most_touched(short, with_last_action=False) == 12
+    assert find_most_touched(short, with_last_action=False) == 12
 
 
 @pytest.mark.slow
 def test_memory_of_the_last_action_is_not_enough() -> None:
     all_but_one = GROUND.goals - 1
-    assert most_touched(GROUND, with_last_action=True, least=all_but_one) == all_but_one
+    assert find_most_touched(GROUND, with_last_action=True, least=all_but_one) == all_but_one
 
 
 def test_an_agent_that_knows_the_path_walks_it_in_time() -> None:
     walk = LAYOUT.route()
-    here, touched = GROUND.start, {GROUND.start}
+    position, touched = GROUND.start, {GROUND.start}
     for a, b in itertools.pairwise(walk):
-        here = int(GROUND.after[here, MOVES.index((b.row - a.row, b.column - a.column))])
-        touched.add(here)
+        position = int(GROUND.after[position, MOVES.index((b.row - a.row, b.column - a.column))])
+        touched.add(position)
     assert len(walk) - 1 <= STEPS
     assert sum(GROUND.on_path[list(touched)]) == GROUND.goals
     assert np.all(GROUND.on_path[list(touched)])

@@ -16,7 +16,7 @@ MODULES = ("", ".games", ".games.base", ".games.base.pygamewrapper", ".games.cat
 
 @pytest.fixture
 def nothing() -> Iterator[None]:
-    """Let `ple` not have been imported, and keep what a test imports by that name to the test."""
+    """Remove `ple` from the imported modules during a test, and restore it afterwards."""
     before = _forget()
     yield
     _forget()
@@ -25,13 +25,13 @@ def nothing() -> Iterator[None]:
 
 @pytest.fixture
 def double(nothing: None) -> None:
-    """Let `ple` be the double."""
+    """Install the test double as `ple`."""
     sys.modules.update({f"ple{name}": importlib.import_module(f"{DOUBLE}{name}") for name in MODULES})
 
 
 @pytest.fixture(params=["double", "real"])
 def ple(request: pytest.FixtureRequest) -> str:
-    """Let `ple` be the double, then the real one where it is installed."""
+    """Install the test double as `ple`; then use the real one, if it is installed."""
     if request.param == "double":
         request.getfixturevalue("double")
     elif importlib.util.find_spec("ple") is None:

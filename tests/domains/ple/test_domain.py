@@ -31,8 +31,8 @@ def genomes(network: Network, count: int) -> np.ndarray:
     return (0.7 * np.random.default_rng(2).standard_normal((count, network.size))).astype(np.float32)
 
 
-def good_player() -> keras.Model:
-    """Go to where the fruit is, and stand still under it: the inputs are fruit_x, fruit_y, player_vel, player_x."""
+def make_good_player() -> keras.Model:
+    """Return a genome that moves under the fruit; the inputs are fruit_x, fruit_y, player_vel, player_x."""
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
     towards_left = [-1.0, 0.0, 1.5, 1.0]
     kernel = np.stack([towards_left, np.negative(towards_left), np.zeros(4)], axis=1)
@@ -42,7 +42,7 @@ def good_player() -> keras.Model:
 
 @pytest.mark.usefixtures("ple")
 @pytest.mark.parametrize("observation", ["state", "pixels"])
-def test_the_contract_of_domains_is_kept(observation: Any) -> None:
+def test_the_domain_passes_all_checks(observation: Any) -> None:
     subject = PartUnderTest(Entry.from_instance("domain", Ple(observation=observation, side=20, **QUICK)))
     for check in checks_for("domain"):
         if check.name != "runs are identical alone and in lock step":
@@ -68,9 +68,9 @@ def test_an_episode_depends_on_genome_and_seed_alone(observation: Any) -> None:
 
 
 @pytest.mark.usefixtures("ple")
-def test_a_player_who_goes_to_the_fruit_is_better_than_one_who_stands_still() -> None:
+def test_a_moving_player_is_better_than_a_still_one() -> None:
     domain = Ple(hold=2, episodes=3, frames=400, threshold=2.0)
-    network = Network(good_player())
+    network = Network(make_good_player())
     still = np.zeros_like(network.genome)
     still[-1] = 1.0
     found = domain.evaluate(network, np.stack([network.genome, still]), seeds(2))
@@ -84,25 +84,25 @@ def test_a_player_who_goes_to_the_fruit_is_better_than_one_who_stands_still() ->
 @pytest.mark.parametrize(("threshold", "solved"), [(None, False), (9.5, True), (10.0, True), (10.5, False)])
 def test_a_good_player_catches_every_fruit(threshold: float | None, solved: bool) -> None:
     domain = Ple(hold=2, frames=10 * FALL + 5, threshold=threshold, remembered=2 * FALL)
-    network = Network(good_player())
+    network = Network(make_good_player())
     found = domain.evaluate(network, network.genome[None], seeds(1))
     assert found.fitness.tolist() == [10.0]
     assert found.solved.tolist() == [solved]
     assert found.behavior.tolist() == [[10.0, 10 * FALL + 5]], "frames are counted one by one, whatever is held"
     heights = found.experience[0, :, 1] * 24
-    assert set(np.round(heights)) == set(range(0, FALL, 2)), "inputs of all moments are remembered"
+    assert set(np.round(heights)) == set(range(0, FALL, 2)), "inputs of all times are recorded"
 
 
 @pytest.mark.usefixtures("double")
-def test_a_short_episode_is_remembered_more_than_once() -> None:
+def test_a_short_episode_is_recorded_repeatedly() -> None:
     domain = Ple(frames=3, hold=1, remembered=6)
-    network = Network(good_player())
+    network = Network(make_good_player())
     found = domain.evaluate(network, network.genome[None], seeds(1))
     np.testing.assert_array_equal(np.round(found.experience[0, :, 1] * 24), [0, 0, 1, 1, 2, 2])
 
 
 @pytest.mark.usefixtures("double")
-def test_pixels_are_kept_as_bytes_and_shown_as_numbers_up_to_one() -> None:
+def test_pixels_are_stored_as_bytes_and_scaled_to_one() -> None:
     domain = Ple(observation="pixels", side=24, hold=1, **QUICK)
     network = Network(domain.network())
     kept = domain.evaluate(network, genomes(network, 2), seeds(2)).experience
@@ -114,7 +114,7 @@ def test_pixels_are_kept_as_bytes_and_shown_as_numbers_up_to_one() -> None:
 @pytest.mark.usefixtures("ple")
 def test_the_film_is_the_episode_that_was_evaluated() -> None:
     domain = Ple(hold=2, episodes=2, **QUICK)
-    network = Network(good_player())
+    network = Network(make_good_player())
     found = Ple(hold=2, **QUICK).evaluate(network, network.genome[None], seeds(1))
     film = domain.film(network, np.stack([network.genome, 0 * network.genome]), seeds(2))
     assert len(film) == found.behavior[0, 1]
@@ -126,16 +126,16 @@ def test_the_film_is_the_episode_that_was_evaluated() -> None:
     assert max(first.shape) >= 256, "a small screen is made larger"
     for picture in (first, film.still()):
         assert picture.ndim == 3
-        assert picture.shape[0] % 2 == picture.shape[1] % 2 == 0, "video formats want even sizes"
+        assert picture.shape[0] % 2 == picture.shape[1] % 2 == 0, "video formats need even sizes"
     assert not pygame.display.get_init()
     again = domain.film(network, network.genome[None], seeds(1))
     np.testing.assert_array_equal(again.frame(len(film) - 1), last)
 
 
 @pytest.mark.usefixtures("double")
-def test_a_player_who_gives_nonsense_is_broken_and_has_a_film_of_the_start() -> None:
+def test_a_broken_player_has_a_film_of_the_start() -> None:
     domain = Ple(**QUICK)
-    network = Network(good_player())
+    network = Network(make_good_player())
     nonsense = np.full_like(network.genome, np.nan)
     found = domain.evaluate(network, np.stack([nonsense, network.genome]), seeds(2))
     assert np.isnan(found.fitness).tolist() == [True, False]
@@ -154,7 +154,7 @@ def test_a_domain_that_has_played_pickles_compares_and_hashes() -> None:
 
 @pytest.mark.usefixtures("double")
 def test_evolution_finds_a_better_player() -> None:
-    # Several short episodes: who is lucky in one of them is not taken for good.
+    # Several short episodes, so that luck in one of them does not decide.
     domain = Ple(frames=3 * FALL, hold=4, episodes=4, remembered=8, threshold=3.0)
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
     chance = domain.evaluate(Network(model), genomes(Network(model), 16), seeds(16, first=500)).fitness.mean()
@@ -171,7 +171,7 @@ def states(first: Any, slots: int = 3, scale: float = 1.0) -> StateEncoder:
     return StateEncoder("Game", first, slots=slots, scale=scale)
 
 
-def test_a_state_is_read_in_the_order_of_its_names_whatever_order_they_come_in() -> None:
+def test_a_state_is_read_in_the_order_of_its_names() -> None:
     encoder = states({"b": 2, "a": 1.5, "c": {"y": True, "x": np.float64(4)}}, scale=0.5)
     expected = np.array([0.75, 1.0, 2.0, 0.5], np.float32)
     np.testing.assert_array_equal(encoder.row({"b": 2, "a": 1.5, "c": {"y": True, "x": 4}}), expected)
@@ -179,7 +179,7 @@ def test_a_state_is_read_in_the_order_of_its_names_whatever_order_they_come_in()
     assert encoder.template.shape == expected.shape
 
 
-def test_a_list_that_grows_or_shrinks_keeps_its_place() -> None:
+def test_a_list_of_varying_length_keeps_its_slots() -> None:
     encoder = states({"body": [1.0], "head": 9.0, "pairs": []})
     none = PADDING
     for state, row in (
@@ -190,7 +190,7 @@ def test_a_list_that_grows_or_shrinks_keeps_its_place() -> None:
         np.testing.assert_array_equal(encoder.row(state), np.array(row, np.float32))
 
 
-def test_what_starts_longer_or_has_a_fixed_length_keeps_all_of_it() -> None:
+def test_long_or_fixed_lists_are_kept_completely() -> None:
     assert states({"list": [1.0] * 5}).template.shape == (5,)
     assert states({"array": np.zeros([2, 2]), "tuple": (1, 2)}).template.shape == (6,)
 
@@ -204,13 +204,13 @@ def test_what_starts_longer_or_has_a_fixed_length_keeps_all_of_it() -> None:
         ({"a": 1}, {"a": 1, "b": 2}, "names change"),
     ],
 )
-def test_a_state_that_is_no_row_of_numbers_is_refused_with_the_way_out(first: Any, then: Any, why: str) -> None:
+def test_an_unsupported_state_is_refused_with_a_suggestion(first: Any, then: Any, why: str) -> None:
     with pytest.raises(TfsmError, match=rf"'Game' .*{why}.*observation=pixels"):
         states(first).row(then)
 
 
 @pytest.mark.usefixtures("ple")
-def test_a_game_without_a_state_can_be_seen_only() -> None:
+def test_a_game_without_a_state_only_has_pixels() -> None:
     with pytest.raises(TfsmError, match=r"'RaycastMaze' has no state.*observation=pixels"):
         Ple(game="RaycastMaze").network()
     assert Ple(game="RaycastMaze", observation="pixels").network().input_shape == (None, 64, 64, 1)
@@ -223,7 +223,7 @@ def test_a_snake_that_grows_has_a_state_of_fixed_length() -> None:
 
 
 @pytest.mark.usefixtures("double")
-def test_the_screen_is_seen_upright_and_in_grey() -> None:
+def test_the_screen_is_upright_and_gray() -> None:
     game = load_game("Catcher")
     with game_display(game):
         play = GameInstance(game)
@@ -239,7 +239,7 @@ def test_the_screen_is_seen_upright_and_in_grey() -> None:
 
 @pytest.mark.parametrize("count", [1, 4, 7])
 @pytest.mark.parametrize("seen", [1, 3, 4, 8, 100, 1000])
-def test_what_is_remembered_is_spread_over_all_that_was_seen(count: int, seen: int) -> None:
+def test_recorded_inputs_are_spread_over_the_episode(count: int, seen: int) -> None:
     memory: ExperienceReservoir[int] = ExperienceReservoir(count)
     for i in range(seen):
         if memory.offer():

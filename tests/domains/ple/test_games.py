@@ -36,7 +36,7 @@ from tfsm_domains.ple.games import (
 
 
 @pytest.mark.usefixtures("nothing")
-def test_without_ple_the_domain_is_listed_and_built_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ple_the_domain_is_listed_and_evaluating_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ple", None)
     registry = Registry("domain", plugin="tfsm-ple", distribution="tfsm", taken={})
     tfsm_register_domains(registry)
@@ -50,7 +50,7 @@ def test_without_ple_the_domain_is_listed_and_built_and_says_what_to_install(mon
 
 
 @pytest.mark.usefixtures("ple")
-def test_an_unknown_game_is_told_the_nearest_one_and_all_that_there_are() -> None:
+def test_an_unknown_game_is_an_error_with_a_suggestion_and_all_names() -> None:
     with pytest.raises(TfsmError, match="no game named 'Cacher', did you mean 'Catcher'") as error:
         Ple(game="Cacher").network()
     assert "RaycastMaze" in str(error.value)
@@ -79,7 +79,7 @@ def package(root: Path, monkeypatch: pytest.MonkeyPatch, **files: str) -> None:
     ],
     ids=["another package", "a library is missing", "a broken file"],
 )
-def test_a_ple_that_cannot_be_used_is_one_message(
+def test_an_unusable_ple_is_reported_in_one_message(
     files: dict[str, str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package(tmp_path, monkeypatch, **files)
@@ -88,7 +88,7 @@ def test_a_ple_that_cannot_be_used_is_one_message(
 
 
 @pytest.mark.usefixtures("nothing")
-def test_what_ple_prints_when_it_is_imported_is_not_said(
+def test_output_of_ple_during_import_is_discarded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     games = "print('no doom')\nfrom ple.games.base.pygamewrapper import PyGameWrapper\nclass Own(PyGameWrapper): pass\n"
@@ -102,7 +102,7 @@ def namespaces() -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("ple")
-def test_a_game_for_an_older_numpy_and_pygame_is_played_and_nothing_of_it_stays() -> None:
+def test_a_game_for_older_libraries_works_and_patches_are_removed() -> None:
     module: Any = importlib.import_module("ple.games.raycastmaze")
     importlib.import_module("pygame.freetype")  # the first use of pygame may import it
     before, own = namespaces(), dict(vars(module))
@@ -132,7 +132,7 @@ def test_without_the_patches_the_double_fails_as_the_real_game_does() -> None:
         maze.step(1.0)
 
 
-def test_names_are_put_back_when_a_game_fails() -> None:
+def test_patches_are_removed_when_a_game_fails() -> None:
     module = ModuleType("game")
     module.__dict__.update(numpy=np, pg=pygame, draw=pygame.draw, line=pygame.draw.line, other=importlib)
     before = dict(vars(module))
@@ -149,7 +149,7 @@ def test_names_are_put_back_when_a_game_fails() -> None:
     assert vars(module) == before
 
 
-def test_where_the_libraries_do_as_expected_there_is_nothing_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_patched_if_the_libraries_work(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("game")
     module.__dict__.update(np=np, pygame=pygame)
     monkeypatch.setattr(games, "ALIASES", {"float32": float})
@@ -186,7 +186,7 @@ def trace(play: GameInstance) -> Trace:
 
 
 def play_fresh(loaded: LoadedGame) -> Trace:
-    """Play a game that was never played before, by ple alone."""
+    """Play a new game with ple directly."""
     game = loaded.game_class()
     environment = loaded.ple_class(game, fps=game.allowed_fps or RATE, rng=LegacyRandomState(SEED))
     environment.reset_game()
@@ -199,7 +199,7 @@ def play_fresh(loaded: LoadedGame) -> Trace:
 
 
 @pytest.mark.usefixtures("ple")
-def test_every_game_goes_again_as_one_never_played_goes() -> None:
+def test_a_reset_game_behaves_like_a_new_one() -> None:
     names = sorted(find_games(importlib.import_module("ple.games")))
     assert {"Catcher", "FlappyBird", "RaycastMaze", "Snake"} <= set(names)
     for name in names:
@@ -215,7 +215,7 @@ def test_every_game_goes_again_as_one_never_played_goes() -> None:
 
 
 @pytest.mark.usefixtures("ple")
-def test_games_that_take_turns_do_not_disturb_each_other() -> None:
+def test_alternating_games_do_not_affect_each_other() -> None:
     game = load_game("Catcher")
     with game_display(game):
         expected = play_fresh(game)
@@ -243,7 +243,7 @@ def test_a_key_is_held_until_the_game_is_over() -> None:
         assert play.score <= 0
 
 
-def test_whole_numbers_are_drawn_as_numpy_drew_them() -> None:
+def test_integers_are_drawn_as_by_numpy() -> None:
     numbers, known = LegacyRandomState(5), np.random.RandomState(5)
     with pytest.warns(DeprecationWarning, match="deprecated"):
         expected = [known.random_integers(2, 9), known.random_integers(4), *known.random_integers(0, 5, 3)]
@@ -251,7 +251,7 @@ def test_whole_numbers_are_drawn_as_numpy_drew_them() -> None:
 
 
 @pytest.mark.usefixtures("double")
-def test_nothing_is_shown_and_the_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_window_opens_and_the_environment_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
     pygame.quit()
     monkeypatch.setenv("SDL_VIDEODRIVER", "x11")
     monkeypatch.delenv("SDL_AUDIODRIVER", raising=False)
@@ -261,4 +261,4 @@ def test_nothing_is_shown_and_the_environment_is_as_before(monkeypatch: pytest.M
         assert pygame.display.get_driver() == "dummy"
         GameInstance(game).start(SEED)
     assert dict(os.environ) == before
-    assert not pygame.display.get_init(), "a window that is opened now is one to be seen"
+    assert not pygame.display.get_init(), "a window that is opened now is visible"

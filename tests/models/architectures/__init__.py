@@ -1,4 +1,4 @@
-"""Models of all kinds, with inputs for them and the way that each of their layers must take: a file for each family."""
+"""Models of all kinds with inputs, and how each layer must run; one file per family."""
 
 from __future__ import annotations
 

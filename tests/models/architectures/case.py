@@ -1,4 +1,4 @@
-"""What a case is, and how to make one in a line."""
+"""Cases of architectures, and functions that make them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def functional(*shapes: tuple[int, ...], ways: str, **options: Any) -> Callable[
 
 @contextmanager
 def policy(name: str) -> Iterator[None]:
-    """Let layers that are made here have this dtype policy."""
+    """Use a dtype policy for layers created in the body."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(name)
     try:

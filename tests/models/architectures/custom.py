@@ -31,7 +31,7 @@ class Doubled(keras.Sequential):
 
 @keras.saving.register_keras_serializable("tests")
 class Scaled(kl.Layer):
-    """Weights, and a number that training changes and inference does not."""
+    """Has weights, and a state that only training changes."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -50,7 +50,7 @@ class Scaled(kl.Layer):
 
 @keras.saving.register_keras_serializable("tests")
 class Counting(kl.Layer):
-    """Nothing to learn, and a number that every call changes."""
+    """Has no weights, and a state that every call changes."""
 
     def build(self, shape: Any) -> None:
         self.calls = self.add_weight(shape=(), initializer="zeros", trainable=False, name="calls")
@@ -62,7 +62,7 @@ class Counting(kl.Layer):
 
 @keras.saving.register_keras_serializable("tests")
 class AlwaysNoisy(kl.Layer):
-    """Noise in inference too, from a generator of its own."""
+    """Adds noise in inference too, with its own generator."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -1,4 +1,4 @@
-"""Embeddings: models of whole numbers."""
+"""Embeddings: models with integer inputs."""
 
 from __future__ import annotations
 

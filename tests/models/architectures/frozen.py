@@ -1,4 +1,4 @@
-"""Models of which some is not mutated."""
+"""Models with frozen parts."""
 
 from __future__ import annotations
 

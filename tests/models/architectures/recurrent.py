@@ -22,9 +22,9 @@ def stateful(*made: Any) -> Case:
     return Case(build, [drawn(N, 5, 3)], "n" * len(made))
 
 
-def encoder_and_decoder(seen: Any, said: Any) -> Any:
+def encoder_and_decoder(seen: Any, target: Any) -> Any:
     _, hidden, carry = kl.LSTM(3, return_state=True)(seen)
-    return kl.Dense(2)(kl.LSTM(3, return_sequences=True)(said, initial_state=[hidden, carry]))
+    return kl.Dense(2)(kl.LSTM(3, return_sequences=True)(target, initial_state=[hidden, carry]))
 
 
 CASES: dict[str, Case] = {

@@ -1,4 +1,4 @@
-"""Convolutional LSTMs: every combination of options is Keras' own layer, and its gradients are right."""
+"""Convolutional LSTMs: every combination of options agrees with Keras, and its gradients are right."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ OPTIONS = {
 """Lengths on both sides of where time is no longer unrolled."""
 
 
-def model_of(dtype: str, *, times: int, **options: Any) -> keras.Model:
+def make_model(dtype: str, *, times: int, **options: Any) -> keras.Model:
     layer = kl.ConvLSTM2D(2, (2, 3), dtype=dtype, **options)
     return keras.Sequential([keras.Input((times, 5, 6, 2), dtype=dtype), layer])
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_every_combination_is_keras_own_layer(name: str) -> None:
-    # In float64, where nothing hides in rounding; `architectures` has the same layer in float32.
-    model = model_of("float64", **OPTIONS[name])
+def test_every_combination_agrees_with_keras(name: str) -> None:
+    # In float64, so that rounding hides no error; `architectures` has the same layer in float32.
+    model = make_model("float64", **OPTIONS[name])
     network, genomes = Network(model), genomes_of(model, B)
     assert network.program.native
     x = drawn(B, N, *model.input_shape[1:], dtype="float64")
@@ -53,7 +53,7 @@ def test_every_combination_is_keras_own_layer(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["same, strided, bias, all, T=5", "valid, dilated, no bias, last, T=6, backwards"])
 def test_gradients_are_those_of_finite_differences(name: str) -> None:
-    model = model_of("float64", **OPTIONS[name])
+    model = make_model("float64", **OPTIONS[name])
     network, genomes = Network(model), tf.constant(genomes_of(model, 1))
     x = tf.constant(drawn(1, 2, *model.input_shape[1:], dtype="float64"))
     share = drawn(*network.rows(genomes, x).shape[1:], seed=3, dtype="float64")
@@ -67,7 +67,7 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
 
 
 @pytest.mark.parametrize(("times", "jit"), [(4, False), (6, False), (6, True)])
-def test_two_of_them_compile_and_genomes_in_a_batch_are_as_they_are_alone(times: int, jit: bool) -> None:
+def test_two_layers_compile_and_genomes_are_independent_of_the_batch(times: int, jit: bool) -> None:
     model = keras.Sequential(
         [keras.Input((times, 4, 4, 1)), kl.ConvLSTM2D(2, 3, padding="same", return_sequences=True), kl.ConvLSTM2D(2, 3)]
     )
@@ -93,7 +93,7 @@ def test_two_of_them_compile_and_genomes_in_a_batch_are_as_they_are_alone(times:
         ({"return_state": True}, "it returns its state"),
     ],
 )
-def test_what_the_rule_cannot_do_is_said(options: dict[str, Any], why: str) -> None:
+def test_unsupported_options_are_named(options: dict[str, Any], why: str) -> None:
     x = keras.Input((3, 4, 4, 1))
     outputs = kl.ConvLSTM2D(1, 3, padding="same", **options)(x)
     model = keras.Model(x, outputs[0] if isinstance(outputs, list | tuple) else outputs)

@@ -30,7 +30,7 @@ class Snake(PyGameWrapper):
 
 
 class FlappyBird(PyGameWrapper):
-    """Keeps its bird when it is reset, as fast as it was, and draws by a function that NumPy gives up."""
+    """Keeps the speed of its bird when it is reset, and uses a function that NumPy deprecated."""
 
     def __init__(self) -> None:
         super().__init__(20, 30, {"up": pygame.K_w})
@@ -64,7 +64,7 @@ class FlappyBird(PyGameWrapper):
 
 
 class Stubborn(FlappyBird):
-    """Has something that cannot be copied."""
+    """Has an attribute that cannot be copied."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ FALL = 22
 
 
 class Catcher(PyGameWrapper):
-    """A paddle under falling fruit: who goes to where the fruit is catches every one of them."""
+    """A paddle under falling fruit; a player that follows the fruit catches all of it."""
 
     def __init__(self) -> None:
         super().__init__(24, 24, {"left": pygame.K_a, "right": pygame.K_d})

@@ -9,7 +9,7 @@ pygame = pytest.importorskip("pygame")
 
 
 class RaycastMaze(PyGameWrapper):
-    """Written for another NumPy and another pygame, and without a state."""
+    """Uses removed functions of NumPy and pygame, and has no state."""
 
     def __init__(self) -> None:
         super().__init__(16, 12, {"forward": pygame.K_w, "left": pygame.K_a})
