@@ -378,7 +378,7 @@ class Engine:
         )
 
 
-def find_or_compile_mating(selection: Selection | StatefulSelection, recombines: bool) -> TracedFunction:
+def find_or_compile_mating(selection: Any, recombines: bool) -> TracedFunction:
     """Return the function that selects and draws for a scheme; engines with equal schemes share what is compiled."""
     try:
         return _share_mating(selection, recombines)
