@@ -117,6 +117,7 @@ def test_unfinished_runs_are_reported_first(report: Command, tmp_path: Path) -> 
     assert done.stdout.splitlines()[1].startswith("warning: Unfinished: control (interrupted, 2 of 6 runs completed)")
 
 
+@pytest.mark.slow
 def test_unusual_names_are_escaped(report: Command, tmp_path: Path) -> None:
     odd = [EVIL, "[red]mark[/red] \x1b[2J"]
     write_runs(tmp_path / "<img src=x>", [method(name, [10, None], metrics=make_log(2, **RICH)) for name in odd])
@@ -193,6 +194,7 @@ def test_tensorflow_is_never_imported_nor_pyplot_and_matplotlib_only_to_draw(tmp
         assert ("matplotlib" in imported) == ("--html" in arguments)
 
 
+@pytest.mark.slow
 def test_without_matplotlib_only_figures_are_refused(tmp_path: Path) -> None:
     site = FakeSite(tmp_path)
     write_runs(tmp_path / "runs", study().methods)

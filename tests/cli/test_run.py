@@ -138,6 +138,7 @@ def test_an_unwritable_directory_is_reported(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_quiet_shows_no_progress_and_ends_with_the_summary(tmp_path: Path) -> None:
     done = tfsm(*QUICK, "--quiet", "--out", "here", cwd=tmp_path)
     assert done.returncode == 0
@@ -262,6 +263,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("own_parity", None)
 
 
+@pytest.mark.slow
 def test_a_run_can_start_from_a_function_or_a_champion(folder: Path) -> None:
     few = ("--evaluations", "30", "--population", "20", "--set", "bits=4", "--quiet", "--json")
     done = run("run", "parity", "--model", "own_parity:build", "--mutation", "control", "--out", "first", *few)

@@ -21,6 +21,7 @@ import tensorflow as tf
 
 import tfsm
 from tests.functional.networks import OPERATORS, dense, linear, normal, pictures, recurrent, stairs, two_inputs
+from tests.helpers.params import thin
 from tfsm import functional
 from tfsm import functional as f
 from tfsm.functional._batching import runner_for
@@ -34,7 +35,7 @@ def model() -> keras.Model:
     return dense()
 
 
-@pytest.mark.parametrize("mutation", OPERATORS)
+@pytest.mark.parametrize("mutation", thin(OPERATORS, 2))
 def test_a_child_is_that_of_tfsm_mutate(model: keras.Model, mutation: str) -> None:
     genome = tfsm.flatten(model)
     child = functional.mutate(model, genome, X, mutation, intensity=0.05, seed=2**40 + 7)
@@ -46,7 +47,7 @@ def test_a_child_is_that_of_tfsm_mutate(model: keras.Model, mutation: str) -> No
     assert np.abs(child - genome).max() > 1e-3
 
 
-@pytest.mark.parametrize("mutation", ["sm-r", "sm-g-so"])
+@pytest.mark.parametrize("mutation", thin(["sm-g-so", "sm-r"], 2))
 def test_a_batch_equals_single_calls_bit_for_bit(model: keras.Model, mutation: str) -> None:
     parents = functional.initial(model, 5, seed=1)
     own = functional.streams(3, 5)
@@ -60,7 +61,7 @@ def test_a_batch_equals_single_calls_bit_for_bit(model: keras.Model, mutation: s
     )
 
 
-@pytest.mark.parametrize(("make", "mutation"), [(pictures, "sm-g-abs"), (recurrent, "sm-g-sum")])
+@pytest.mark.parametrize(("make", "mutation"), thin([(pictures, "sm-g-abs"), (recurrent, "sm-g-sum")], 2))
 def test_pictures_and_sequences_are_mutated_one_at_a_time_or_together(make: Any, mutation: str) -> None:
     model = make()
     x = normal(4, *model.inputs[0].shape[1:])
@@ -87,6 +88,7 @@ def test_an_experience_per_genome_equals_a_call_per_genome(make: Any) -> None:
         np.testing.assert_array_equal(together[b], again)
 
 
+@pytest.mark.slow
 def test_large_batches_are_split_into_several_calls(model: keras.Model) -> None:
     parents = functional.initial(model, 600)
     children = functional.mutate(model, parents, X, "control")

@@ -25,7 +25,7 @@ def make_worker(engine: Engine) -> ChildWorker:
             variation.mutation,
             intensity=float(variation.intensity.numpy()),
             initializer=variation._initializer,
-            seed=int(variation._root.numpy()[0]),
+            seed=int(variation.root_seed.numpy()[0]),
             plan=replace(variation.plan, runs=1),
             adaptation=variation.adaptation,
         )

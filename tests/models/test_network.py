@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras import layers as kl
 
 import tfsm
+from tests.helpers.params import thin
 from tests.models.architectures import CASES, N
 from tests.models.plain import drawn, genomes_of, run
 from tfsm.errors import TfsmError
@@ -25,7 +26,7 @@ def _seeded() -> None:
     keras.utils.set_random_seed(1)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", thin(CASES, 8))
 def test_a_batch_of_genomes_agrees_with_plain_keras(name: str) -> None:
     case = CASES[name]
     model = case.build()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import keras
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import tensorflow as tf
 from keras import layers as kl
 
+from tests.helpers.params import thin
 from tests.models.plain import drawn, genomes_of, run
 from tfsm.interfaces import Tensor
 from tfsm.kernels.experience import IndexedFrames, sample_experiences, to_dense
@@ -49,8 +51,7 @@ def frames(examples: int = 1, lanes: int = B) -> IndexedFrames:
     return IndexedFrames(tf.constant(drawn(V, 6, 6, 1, dtype="float64")), tf.constant(index))
 
 
-@pytest.mark.parametrize("lanes", [1, B])
-@pytest.mark.parametrize("examples", [1, 2])
+@pytest.mark.parametrize(("examples", "lanes"), thin([(2, B), (1, 1), (1, B), (2, 1)], 2))
 def test_frames_give_the_outputs_of_sequences_in_plain_keras(examples: int, lanes: int) -> None:
     model, seen = pixels(), frames(examples, lanes)
     genomes = genomes_of(model, B)
@@ -70,8 +71,7 @@ def test_time_distributed_layers_run_once_per_distinct_frame() -> None:
     assert convolved == [V, V]
 
 
-@pytest.mark.parametrize("examples", [1, 2])
-@pytest.mark.parametrize("name", MEASURES)
+@pytest.mark.parametrize(("name", "examples"), thin(product(MEASURES, [2, 1]), 4))
 def test_sensitivities_by_frames_are_those_by_the_sequences(name: str, examples: int) -> None:
     network, seen = Network(pixels()), frames(examples)
     genomes = tf.constant(genomes_of(network.model, B))
@@ -80,6 +80,7 @@ def test_sensitivities_by_frames_are_those_by_the_sequences(name: str, examples:
     np.testing.assert_allclose(measure(seen), measure(seen.to_dense()), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_gradients_through_convolutions_and_a_compiled_loop_are_those_of_finite_differences() -> None:
     network, seen = Network(pixels()), frames(1, 1)
     genomes = tf.constant(genomes_of(network.model, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import keras
@@ -15,6 +16,7 @@ from hypothesis.extra.numpy import arrays
 from keras import layers as kl
 
 import tfsm
+from tests.helpers.params import thin
 from tests.mutations.cases import GRADIENT, SPECS, case, children, noise_of, operator, sensitivity
 from tests.reference import measures
 from tests.reference.threefry import gaussian
@@ -413,8 +415,7 @@ def mutate(name: str, network: Network, **how: Any) -> Callable[..., tf.Tensor]:
     return tf.function(lambda g, x, s: mutate_batch(part, network, g, x, intensity, s).genome, **how)
 
 
-@pytest.mark.parametrize("mutation", ALL[1:])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "mutation"), thin(product(MODELS, ALL[1:]), 6))
 def test_a_child_is_the_same_eager_and_traced_alone_and_among_others(name: str, mutation: str) -> None:
     network, inputs = make_network(name)
     genomes, seeds = drawn(network, 3)
@@ -428,7 +429,7 @@ def test_a_child_is_the_same_eager_and_traced_alone_and_among_others(name: str, 
     np.testing.assert_allclose(alone[0], traced[1], rtol=rtol, atol=atol)
 
 
-@pytest.mark.parametrize(("name", "mutation"), COMPILED)
+@pytest.mark.parametrize(("name", "mutation"), thin(COMPILED, 3))
 def test_a_compiled_child_is_the_traced_one(name: str, mutation: str) -> None:
     network, inputs = make_network(name)
     genomes, seeds = drawn(network, 3)
@@ -438,7 +439,7 @@ def test_a_compiled_child_is_the_traced_one(name: str, mutation: str) -> None:
     np.testing.assert_allclose(compiled, traced, rtol=rtol, atol=atol)
 
 
-@pytest.mark.parametrize(("name", "mutation"), [*COMPILED[: len(ALL)], *SAME_TO_THE_BIT])
+@pytest.mark.parametrize(("name", "mutation"), thin([*SAME_TO_THE_BIT, *COMPILED[: len(ALL)]], 4))
 def test_compiled_children_are_bitwise_independent_of_the_batch(name: str, mutation: str) -> None:
     network, inputs = make_network(name)
     genomes, seeds = drawn(network, 20)

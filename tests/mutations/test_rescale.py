@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import product
+
 import keras
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import layers as kl
 
+from tests.helpers.params import thin
 from tests.mutations.cases import SPECS, case, children, noise_of
 from tests.reference import measures
 from tfsm.models.network import Network
@@ -17,8 +20,7 @@ def divergence(of: object, child: np.ndarray) -> float:
     return measures.divergence(of.rows(of.genome, of.inputs), of.rows(child, of.inputs))
 
 
-@pytest.mark.parametrize("target", [1e-4, 0.005, 0.03])
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize(("name", "target"), thin(product(SPECS, [1e-4, 0.005, 0.03]), 4))
 def test_a_child_has_the_target_divergence_within_one_percent(name: str, target: float) -> None:
     of = case(name)
     genomes = np.tile(of.genome, (4, 1))

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.helpers.params import thin
+
 gymnasium = pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
@@ -193,6 +195,7 @@ def test_a_longer_maze_is_not_truncated_silently(tmp_path: Path) -> None:
         gymnasium.make_vec("tfsm/TopdownMaze-v0", num_envs=2, **options)
 
 
+@pytest.mark.slow
 def test_a_custom_maze_has_its_own_number_of_decisions(tmp_path: Path) -> None:
     (tmp_path / "room.toml").write_text(ROOM_FILE)
     env: Any = gymnasium.make("tfsm/HardMaze-v0", maze=tmp_path / "room.toml", hold=6)
@@ -501,7 +504,7 @@ def test_walking_the_path_earns_the_registered_threshold() -> None:
 
 @pytest.mark.parametrize(
     ("domain", "name"),
-    [(TopdownMaze(), "tfsm/TopdownMaze-v0"), (FirstPersonMaze(), "tfsm/FirstPersonMaze-v0")],
+    thin([(TopdownMaze(), "tfsm/TopdownMaze-v0"), (FirstPersonMaze(), "tfsm/FirstPersonMaze-v0")], 2),
     ids=["topdown", "first-person"],
 )
 def test_a_network_walks_as_in_the_domain(domain: Any, name: str) -> None:
@@ -532,6 +535,7 @@ def test_a_network_walks_as_in_the_domain(domain: Any, name: str) -> None:
         assert episode.terminated == bool(evaluated.solved[lane])
 
 
+@pytest.mark.slow
 def test_frames_that_do_not_fill_a_decision_are_cut_off(tmp_path: Path) -> None:
     (tmp_path / "maze.txt").write_text("##########\n#S++++++E#\n##########\n")
     options: dict[str, Any] = {"maze": str(tmp_path / "maze.txt"), "frames": 22, "hold": 5}

@@ -152,6 +152,7 @@ def test_a_domain_that_has_played_pickles_compares_and_hashes() -> None:
     assert hash(again) == hash(domain)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("double")
 def test_evolution_finds_a_better_player() -> None:
     # Several short episodes, so that luck in one of them does not decide.
