@@ -32,3 +32,17 @@ def _collect_garbage() -> Iterator[None]:
     """Free the functions that the tests of a module compiled, which are held in reference cycles."""
     yield
     gc.collect()
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest deselects by marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all but every n-th case of a test with `@pytest.mark.sample(n)` as slow."""
+    seen: dict[str, int] = {}
+    for item in items:
+        marker = item.get_closest_marker("sample")
+        if marker is None or item.get_closest_marker("slow") is not None:
+            continue
+        name = item.nodeid.partition("[")[0]
+        number = seen[name] = seen.get(name, -1) + 1
+        if number % marker.args[0]:
+            item.add_marker(pytest.mark.slow)

@@ -44,6 +44,7 @@ def test_exactly_the_public_names_are_exported() -> None:
         _ = tfsm.mutat
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mutation", OPERATORS)
 def test_a_child_differs_from_its_parent_in_trainable_variables_only(model: keras.Model, mutation: str) -> None:
     before = [v.numpy().copy() for v in model.variables]
@@ -57,6 +58,7 @@ def test_a_child_differs_from_its_parent_in_trainable_variables_only(model: kera
     assert child.layers[0].get_config()["units"] == 4
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("mutation", OPERATORS)
 def test_a_seed_determines_the_child(model: keras.Model, mutation: str) -> None:
     first, again, other = (tfsm.flatten(tfsm.mutate(model, X, mutation, 0.05, seed)) for seed in (3, 3, 2**63 - 1))
@@ -64,6 +66,7 @@ def test_a_seed_determines_the_child(model: keras.Model, mutation: str) -> None:
     assert (first != other).any()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mutation", OPERATORS)
 def test_no_intensity_is_no_change(model: keras.Model, mutation: str) -> None:
     np.testing.assert_array_equal(tfsm.flatten(tfsm.mutate(model, X, mutation, 0)), tfsm.flatten(model))

@@ -30,6 +30,7 @@ def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_every_solution_is_perturbed_by_every_operator(solved: Path) -> None:
     calls: list[tuple[int, int, str]] = []
     found = measure_robustness(
@@ -64,6 +65,7 @@ def test_the_same_seed_gives_the_same_mutants(solved: Path) -> None:
     assert (fractions(1) != fractions(2)).any()
 
 
+@pytest.mark.slow
 def test_no_solution_is_an_error_with_a_suggestion(tmp_path: Path) -> None:
     tfsm.evolve("simple-easy", mutation="control", out=tmp_path / "r", evaluations=3)
     with pytest.raises(TfsmError, match="--all"):

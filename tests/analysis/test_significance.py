@@ -205,6 +205,7 @@ def test_a_table_is_computed_once() -> None:
     assert (_p.cache_info().misses, _p.cache_info().hits) == (before.misses, before.hits + 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(draw_methods("a"), draw_methods("b"))
 def test_a_comparison_is_symmetric(first: Method, second: Method) -> None:

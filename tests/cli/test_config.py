@@ -55,6 +55,7 @@ def test_without_a_mutation_the_control_is_shown() -> None:
     assert show_settings("parity")["mutation"] == ["control", "default of this command"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("toml", ["", '[run]\nobservers = ["tensorboard"]'], ids=["plain", "observed"])
 def test_every_key_in_show_is_accepted_by_set(toml: str) -> None:
     Path("tfsm.toml").write_text(toml)

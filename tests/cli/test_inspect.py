@@ -35,6 +35,7 @@ def test_parity_has_no_slow_path(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir()), "nothing is written"
 
 
+@pytest.mark.slow
 def test_slow_layers_are_named_with_a_reason(tmp_path: Path) -> None:
     found = run_doctor(
         "parity", "--mutation", "sm-g-so", "--runs", "9", "--set", "compile=graph", "--set", "memory=0.01", cwd=tmp_path

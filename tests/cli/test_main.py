@@ -73,6 +73,7 @@ def site(tmp_path: Path) -> FakeSite:
     return FakeSite(tmp_path)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_heavy_is_imported(site: FakeSite, case: str) -> None:
     arguments, variables, output = CASES[case]
@@ -85,6 +86,7 @@ def test_nothing_heavy_is_imported(site: FakeSite, case: str) -> None:
     assert not imported & HEAVY
 
 
+@pytest.mark.sample(2)
 @pytest.mark.skipif(os.name == "nt", reason="Windows does not count the time of child processes")
 @pytest.mark.parametrize(
     "case",

@@ -61,6 +61,7 @@ def test_the_command_makes_the_child_of_the_python_function(folder: Path) -> Non
     assert only == {"file": "child.keras", "seed": 5, "divergence": pytest.approx(tfsm.divergence(model, child, X))}
 
 
+@pytest.mark.slow
 def test_several_children_have_their_own_numbers_and_seeds(folder: Path) -> None:
     done = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-r", "--intensity", "0.3",
                "--seed", "7", "--out", "c.keras", "--count", "11")  # fmt: skip
@@ -96,6 +97,7 @@ def test_nothing_is_overwritten(count: int, folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {"m.keras", "x.npy", taken.name}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("names", [("a", "b"), ("arr_0", "arr_1")])
 def test_several_inputs_are_given_by_name_or_in_order(names: tuple[str, str], folder: Path) -> None:
     first, second = keras.Input((2,), name="a"), keras.Input((3,), name="b")
@@ -153,6 +155,7 @@ def list_invalid_experiences() -> dict[str, tuple[Any, str]]:
     }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", list_invalid_experiences())
 def test_invalid_experience_is_reported(name: str, folder: Path) -> None:
     content, words = list_invalid_experiences()[name]

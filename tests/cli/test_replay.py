@@ -18,7 +18,6 @@ import pytest
 
 from tests.domains.hard_maze.mazes import ROOM_FILE
 from tests.helpers.commands import tfsm as run_command
-from tests.helpers.params import thin
 from tfsm.cli.main import main
 
 
@@ -87,8 +86,9 @@ def test_a_picture_is_saved_without_a_display(finished_runs: Path) -> None:
 
 
 # Imageio does not close the pipes of ffmpeg, although that process has ended.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("ending", thin(["mp4", "gif"], 2))
+@pytest.mark.parametrize("ending", ["mp4", "gif"])
 def test_an_animation_is_saved(tfsm: Command, finished_runs: Path, ending: str) -> None:
     done = tfsm("replay", "r", "--run", "1", "--save", f"film.{ending}", cwd=finished_runs)
     assert done.returncode == 0, done.stderr
@@ -126,6 +126,7 @@ def test_populations_are_drawn(tfsm: Command, finished_runs: Path) -> None:
     assert imageio.imread(finished_runs / "ends.png").std() > 0
 
 
+@pytest.mark.slow
 def test_without_a_display_a_window_is_refused_in_one_line(
     tfsm: Command, finished_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +171,7 @@ def test_mistakes_are_reported_in_one_line_and_leave_no_files(
     assert not [file for file in finished_runs.iterdir() if file.name.startswith((".", "x."))]
 
 
+@pytest.mark.slow
 def test_a_domain_without_pictures_is_reported(tfsm: Command, tmp_path: Path) -> None:
     settings = ["--population", "5", "--evaluations", "6", "--set", "bits=2", "-q", "--out", "p"]
     assert tfsm("run", "parity", "--mutation", "control", *settings, cwd=tmp_path).returncode == 0

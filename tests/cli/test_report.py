@@ -75,6 +75,7 @@ def test_directories_can_be_named_one_by_one_and_a_baseline_chosen(report: Comma
     assert "control vs. sm-r" not in done.stdout
 
 
+@pytest.mark.slow
 def test_json_is_one_document_and_nothing_else(report: Command, runs: Path) -> None:
     done = report("runs", "--json", "--html", "page.html", "--band", "wilson", cwd=runs)
     assert done.returncode == 0, done.stderr
@@ -98,6 +99,7 @@ def test_page_and_figures_are_written_and_written_again(report: Command, runs: P
     assert {file.name for file in runs.iterdir()} == {"runs", "page.html", "to"}
 
 
+@pytest.mark.slow
 def test_domains_are_reported_one_after_the_other(report: Command, runs: Path) -> None:
     record = json.loads((runs / "runs" / "run-1" / "run.json").read_text())
     record["settings"]["domain"] = "hard-maze"
@@ -171,6 +173,7 @@ def test_an_unknown_band_is_refused(report: Command, runs: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_failed_write_leaves_no_temporary_file(report: Command, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -182,6 +185,7 @@ def test_a_failed_write_leaves_no_temporary_file(report: Command, runs: Path, mo
     assert [file.name for file in runs.iterdir()] == ["runs"]
 
 
+@pytest.mark.slow
 def test_tensorflow_is_never_imported_nor_pyplot_and_matplotlib_only_to_draw(tmp_path: Path) -> None:
     site = FakeSite(tmp_path)
     write_runs(tmp_path / "runs", study().methods)

@@ -51,6 +51,7 @@ def is_expensive(command: Command) -> bool:
     return command.words[1] in slow or command.words[1:3] == ("plugins", "check") or "--model" in command.words
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(("page", "command"), CASES)
 def test_the_command_line_accepts_it(page: Path, command: Command) -> None:
     name, params = parse(command)
@@ -72,6 +73,7 @@ def test_the_command_line_accepts_it(page: Path, command: Command) -> None:
     )
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("page", "command"), [case for case in CASES if not is_expensive(case.values[1])])
 def test_a_cheap_command_prints_the_documented_output(page: Path, command: Command, tmp_path: Path) -> None:
     site = FakeSite(tmp_path)

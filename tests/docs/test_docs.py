@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests.docs.markdown import ALL_PAGES, DOCS, PAGES, ROOT, anchors, blocks, links
-from tests.helpers.params import thin
 from tfsm.plugins import hookspecs, load_plugins
 from tfsm.plugins.options import describe
 from tfsm.plugins.registry import KINDS
@@ -23,7 +22,8 @@ def shown(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", thin([page for page in PAGES if blocks(page, "python")], 5), ids=shown)
+@pytest.mark.sample(10)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=shown)
 def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "__main__"}

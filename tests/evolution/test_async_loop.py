@@ -78,6 +78,7 @@ def comparable_metrics(recorder: Recorder, run: int) -> list[dict[str, Any]]:
     return [{k: v for k, v in line.items() if k not in ASYNC_ONLY} for line in recorder.metrics if line["run"] == run]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("case", CASES)
 def test_one_child_in_flight_equals_lock_step(case: dict[str, Any]) -> None:
     engine = make_engine(**{"domain": Target(near=0.0), "reuse": False, "seed": 5, **case})
@@ -96,6 +97,7 @@ def test_one_child_in_flight_equals_lock_step(case: dict[str, Any]) -> None:
     assert {line["staleness_most"] for line in asynchronous.metrics} <= {0, None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [range(3, 4), pytest.param(range(5), marks=SLOW)])
 def test_results_do_not_depend_on_the_number_of_runs(runs: range) -> None:
     engine = make_engine(Target(near=0.0), SafeMutationSum(), selection=NOVELTY, runs=5, reuse=False)
@@ -135,6 +137,7 @@ def start(engine: Engine, worker: ChildWorker, **more: Any) -> tuple[AsyncLoop, 
     return loop, recorder, events
 
 
+@pytest.mark.slow
 def test_requests_are_spread_over_runs_and_respect_the_budget(engine: Engine, worker: ChildWorker) -> None:
     loop, _, _ = start(engine, worker)
     requests = loop.ask(3)
@@ -190,6 +193,7 @@ def test_a_duplicate_result_is_ignored(engine: Engine, worker: ChildWorker) -> N
     assert engine.state.evaluations.numpy().tolist() == [5, 4]
 
 
+@pytest.mark.slow
 def test_children_of_a_run_that_has_ended_are_dropped() -> None:
     engine = make_engine(Target(near=0.0), population=4, reuse=False)
     worker = make_worker(engine)
@@ -380,6 +384,7 @@ def test_a_run_with_a_used_up_budget_ends_when_resumed(engine: Engine, worker: C
     assert [result.evaluations for result in loop.results] == [6, 6]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("shorter", [3, 4, 13, 16])
 def test_a_run_with_a_used_up_budget_can_be_extended_as_if_it_had_not_ended(
     engine: Engine, worker: ChildWorker, shorter: int
@@ -406,6 +411,7 @@ class FailsAtRunEnd(Recorder):
         raise TfsmError("no room")
 
 
+@pytest.mark.slow
 def test_a_run_whose_end_was_not_reported_ends_when_resumed() -> None:
     engine = make_engine(Target(near=0.0), population=4, reuse=False)
     worker = make_worker(engine)
@@ -526,6 +532,7 @@ def plain_loop(events: list[Event], run: int, population: int) -> tuple[np.ndarr
     return genomes, fitness
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [3, pytest.param(9, marks=SLOW)])
 def test_the_loop_agrees_with_a_plain_loop(unsolvable: Setup, at_once: int) -> None:
     found = unsolvable.drive(at_once, 1)
@@ -557,6 +564,7 @@ def test_staleness_counts_the_results_that_arrived_in_between(unsolvable: Setup)
     assert max(line["staleness_most"] for line in found.metrics) > 1
 
 
+@pytest.mark.slow
 def test_several_results_at_once_are_equivalent_to_single_ones(setup: Setup) -> None:
     expected = setup.drive(6, 4)
     again, recorder, events = Rounds(expected.events), Recorder(), list[Event]()
@@ -607,6 +615,7 @@ def check_invariants(found: Outcome) -> None:
         assert set(evaluated[:6]) == set(range(6)) or len(evaluated) < 6, "initial individuals first"
 
 
+@pytest.mark.slow
 @FEW_EXAMPLES
 @given(st.integers(1, 6), st.integers(0, 999), st.integers(0, 70), st.integers(1, 6))
 def test_a_checkpoint_at_any_moment_gives_a_log_that_can_be_replayed(

@@ -246,6 +246,7 @@ def test_a_resumed_loop_gives_the_same_results(plain: Engine, name: str) -> None
         assert index_metrics(recorder.metrics[:before] + resumed.metrics) == lines
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("shorter", "longer"), [(4, 57), (6, 57), (33, 90)])
 def test_a_finished_loop_can_be_extended(plain: Engine, shorter: int, longer: int) -> None:
     uninterrupted, recorder, resumed = Recorder(), Recorder(), Recorder()
@@ -258,6 +259,7 @@ def test_a_finished_loop_can_be_extended(plain: Engine, shorter: int, longer: in
     assert index_metrics(recorder.metrics + resumed.metrics) == index_metrics(uninterrupted.metrics)
 
 
+@pytest.mark.slow
 def test_runs_may_be_regrouped_on_resume(plain: Engine) -> None:
     recorder, resumed = Recorder(), Recorder()
     checkpoints = KeepCheckpoints(recorder, every=15)
@@ -312,6 +314,7 @@ def test_a_checkpoint_contains_the_whole_state(plain: Engine) -> None:
     assert {name: table.numpy().tobytes() for name, table in plain.state.tables().items()} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["none", pytest.param("self", marks=SLOW), pytest.param("divergence", marks=SLOW)])
 def test_a_failed_evaluation_leaves_the_state_unchanged(mode: Any) -> None:
     """State that is updated before an evaluation succeeds would count it."""

@@ -114,6 +114,7 @@ def find_reason(domain: str, mutation: str, selection: str) -> str | None:
     return next((reason for reason in cases if reason is not None), None)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.filterwarnings("ignore:Even though the `tf.config.experimental_run_functions_eagerly`")
 @pytest.mark.parametrize(("domain", "mutation", "selection"), list_cases())
 def test_every_combination_works_or_is_refused_with_a_reason(

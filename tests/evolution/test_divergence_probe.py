@@ -131,6 +131,7 @@ LINEAR_UNIT: dict[str, tuple[Any, Any]] = {
 DEFAULT_CASES = (("abs", "xla, kept"), ("sum", "graph, one by one"))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("name", "mode"),
     [
@@ -148,6 +149,7 @@ def test_the_sensitivity_of_a_linear_unit_follows_from_its_inputs(name: str, mod
         assert line["sensitivity"] == {"linear": pytest.approx(quantiles, rel=1e-5)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["xla", pytest.param("graph, one by one", marks=pytest.mark.slow)])
 def test_curvature_is_measured_along_a_random_unit_vector(mode: str) -> None:
     engine = make_engine(Target(near=0.0), SafeMutationSecondOrder(), HillClimber(), population=1, **MODES[mode])
@@ -169,6 +171,7 @@ def test_an_operator_without_sensitivity_logs_none(mutation: Any) -> None:
     assert recorder.sensitivities == []
 
 
+@pytest.mark.slow
 def test_observers_receive_the_sensitivities_behind_the_quantiles() -> None:
     engine = make_engine(Target(near=0.0), SafeMutationAbs())
     _, recorder = evolve(engine)
@@ -180,6 +183,7 @@ def test_observers_receive_the_sensitivities_behind_the_quantiles() -> None:
         assert line["sensitivity"]["linear"] == pytest.approx(np.quantile(values, [0.05, 0.5, 0.95]), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mutation",
     [
@@ -204,6 +208,7 @@ class ReportsOwnMetrics(SafeMutationSecondOrder):
         return Child(child, {"sensitivity": ones, "divergence": ones, "mine": 3.0 * ones})
 
 
+@pytest.mark.slow
 def test_metrics_of_an_operator_do_not_override_those_of_the_log() -> None:
     for line, _ in evolve_lines(make_engine(Target(near=0.0), ReportsOwnMetrics())):
         assert line["mine"] == 3.0

@@ -48,6 +48,7 @@ def plain_loop(
     return np.array(genomes), np.array(fitness)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("mutation", "selection", "population"),
     [
@@ -85,6 +86,7 @@ def test_a_run_is_the_same_alone_or_among_others(mutation: Any) -> None:
     assert recorder_alone.metrics == [metric for metric in recorder.metrics if metric["run"] == 0]
 
 
+@pytest.mark.slow
 def test_runs_differ_from_each_other_and_between_seeds() -> None:
     first, _ = evolve(make_engine(runs=3), runs=3)
     other, _ = evolve(make_engine(runs=3, seed=1), runs=3)
@@ -92,6 +94,7 @@ def test_runs_differ_from_each_other_and_between_seeds() -> None:
     assert len(set(champions)) == 6
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_width() -> None:
     wide, _ = evolve(make_engine(runs=5), runs=5, evaluations=100)
     narrow, _ = evolve(make_engine(runs=5, width=2), runs=5, evaluations=100)
@@ -109,6 +112,7 @@ def test_plain_python_domains_evolve_like_compiled_ones() -> None:
         np.testing.assert_allclose(one.champion, other.champion, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_an_operator_for_one_genome_evolves_like_the_batched_one() -> None:
     batched, _ = evolve(make_engine(mutation=Control()))
     mapped, _ = evolve(make_engine(mutation=OneGenomeNoise()))
@@ -124,6 +128,7 @@ def test_a_scheme_for_one_population_is_mapped_over_all() -> None:
         assert end.best_fitness > start.best_fitness
 
 
+@pytest.mark.slow
 def test_a_broken_network_has_no_descendants() -> None:
     engine = make_engine(Target(near=0.0, broken_below=0.0), population=8, runs=4, intensity=0.5)
     _, recorder = evolve(engine, runs=4, evaluations=300)
@@ -164,6 +169,7 @@ def test_no_step_is_traced_twice(selection: Any) -> None:
     assert engine.probe.traces == 1
 
 
+@pytest.mark.slow
 def test_a_run_that_continues_reports_when_it_was_first_solved() -> None:
     domain = Target(near=4.0)
     ended, _ = evolve(make_engine(domain, seed=3), evaluations=200)
@@ -178,6 +184,7 @@ def test_a_run_that_continues_reports_when_it_was_first_solved() -> None:
     assert {line["evaluations"] for line in recorder.metrics} >= {180, 200}
 
 
+@pytest.mark.slow
 def test_an_archive_fills_and_reports_its_coverage() -> None:
     scheme = MapElites(bounds="-4:4,-4:4,-4:4", beginners=5)
     engine = make_engine(selection=scheme, population=27, intensity=1.0, stop_when_solved=False)

@@ -122,6 +122,7 @@ def test_runs_beyond_the_width_follow_in_groups() -> None:
     assert recorder.seen[-1].budget == recorder.seen[-1].evaluations == 150
 
 
+@pytest.mark.slow
 def test_progress_counts_evaluations_after_a_solution() -> None:
     engine = make_engine(Target(near=1e9), stop_when_solved=False)
     results, recorder = evolve(engine, evaluations=60)
@@ -155,6 +156,7 @@ def test_the_end_of_a_solved_run_is_reported_in_order() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_solution_is_reported_even_if_another_individual_was_fitter() -> None:
     _, recorder = evolve(
         make_engine(SolvedBeyondTheOptimum(), runs=1, intensity=1.0), runs=1, evaluations=2000, log_every=10

@@ -28,6 +28,7 @@ def test_a_scale_is_bounded() -> None:
     assert float(tf.reduce_max(Adaptation("self", rate=2.0).inherit(extreme, SEEDS))) == MAX_SCALE
 
 
+@pytest.mark.slow
 def test_a_scale_does_not_depend_on_how_many_runs_share_the_batch() -> None:
     variation = make_engine(adaptation=Adaptation("divergence", rate=0.3, target=0.01)).variation
     scales = tf.constant(np.random.default_rng(0).lognormal(size=999), tf.float32)
@@ -59,6 +60,7 @@ def test_corrections_are_bounded_for_extreme_divergences(divergence: float) -> N
     assert (float(corrected[0]) > 1) == (divergence == 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mutation", "mode"),
     [
@@ -78,6 +80,7 @@ def test_an_adaptive_run_is_the_same_alone(mutation: object, mode: str) -> None:
     assert len(set(used)) > 1
 
 
+@pytest.mark.slow
 def test_children_reach_the_target_divergence() -> None:
     adaptation = Adaptation("divergence", rate=0.3, target=1e-3)
     engine = make_engine(Target(near=0.0), intensity=5.0, adaptation=adaptation)

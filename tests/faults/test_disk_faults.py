@@ -27,6 +27,7 @@ from tests.faults.disk_faults import (
 from tests.faults.lab import Bench, Lab, assert_nothing_lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offsets", [1, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_damaged_checkpoint_loses_nothing(bench: Bench, killed_experiment: Path, offsets: int) -> None:
     assert_nothing_lost(damage_checkpoints(bench, killed_experiment, offsets))
@@ -36,11 +37,13 @@ def test_an_experiment_without_an_intact_checkpoint_restarts(bench: Bench, kille
     assert_nothing_lost([damage_all_checkpoints(bench, killed_experiment)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offsets", [1, pytest.param(30, marks=pytest.mark.slow)])
 def test_a_damaged_log_loses_nothing(bench: Bench, killed_experiment: Path, offsets: int) -> None:
     assert_nothing_lost(damage_log(bench, killed_experiment, offsets))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offsets", [1, pytest.param(30, marks=pytest.mark.slow)])
 def test_damaged_snapshots_lose_nothing(bench: Bench, killed_experiment: Path, offsets: int) -> None:
     assert_nothing_lost(damage_snapshots(bench, killed_experiment, offsets))
@@ -66,6 +69,7 @@ def disk_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_full_disk_loses_nothing(bench: Bench, disk_folder: Path) -> None:
     trials = list(fill_disks(bench, disk_folder / "few", [(1, 1), (10, 0), (18, 2)]))
     assert_nothing_lost(trials)
@@ -83,6 +87,7 @@ def test_a_full_disk_at_any_time_and_for_any_file_loses_nothing(bench: Bench, di
     assert any("cannot write a checkpoint" in trial.details for trial in trials)
 
 
+@pytest.mark.slow
 def test_a_file_size_limit_loses_nothing(bench: Bench) -> None:
     trials = list(limit_file_sizes(bench, [0, 1500, 9000]))
     assert_nothing_lost(trials)

@@ -21,7 +21,6 @@ import tensorflow as tf
 
 import tfsm
 from tests.functional.networks import OPERATORS, dense, linear, normal, pictures, recurrent, stairs, two_inputs
-from tests.helpers.params import thin
 from tfsm import functional
 from tfsm import functional as f
 from tfsm.functional._batching import runner_for
@@ -35,7 +34,8 @@ def model() -> keras.Model:
     return dense()
 
 
-@pytest.mark.parametrize("mutation", thin(OPERATORS, 2))
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("mutation", OPERATORS)
 def test_a_child_is_that_of_tfsm_mutate(model: keras.Model, mutation: str) -> None:
     genome = tfsm.flatten(model)
     child = functional.mutate(model, genome, X, mutation, intensity=0.05, seed=2**40 + 7)
@@ -47,7 +47,8 @@ def test_a_child_is_that_of_tfsm_mutate(model: keras.Model, mutation: str) -> No
     assert np.abs(child - genome).max() > 1e-3
 
 
-@pytest.mark.parametrize("mutation", thin(["sm-g-so", "sm-r"], 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("mutation", ["sm-g-so", "sm-r"])
 def test_a_batch_equals_single_calls_bit_for_bit(model: keras.Model, mutation: str) -> None:
     parents = functional.initial(model, 5, seed=1)
     own = functional.streams(3, 5)
@@ -61,7 +62,8 @@ def test_a_batch_equals_single_calls_bit_for_bit(model: keras.Model, mutation: s
     )
 
 
-@pytest.mark.parametrize(("make", "mutation"), thin([(pictures, "sm-g-abs"), (recurrent, "sm-g-sum")], 2))
+@pytest.mark.slow
+@pytest.mark.parametrize(("make", "mutation"), [(pictures, "sm-g-abs"), (recurrent, "sm-g-sum")])
 def test_pictures_and_sequences_are_mutated_one_at_a_time_or_together(make: Any, mutation: str) -> None:
     model = make()
     x = normal(4, *model.inputs[0].shape[1:])
@@ -74,6 +76,7 @@ def test_pictures_and_sequences_are_mutated_one_at_a_time_or_together(make: Any,
     np.testing.assert_allclose(together[1], expected, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("make", [dense, pictures])
 def test_an_experience_per_genome_equals_a_call_per_genome(make: Any) -> None:
     model = make()
@@ -97,6 +100,7 @@ def test_large_batches_are_split_into_several_calls(model: keras.Model) -> None:
     assert len(np.unique(children - parents, axis=0)) == 600
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mutation", OPERATORS)
 def test_no_intensity_is_no_change(model: keras.Model, mutation: str) -> None:
     parents = functional.initial(model, 2)
@@ -175,6 +179,7 @@ def test_the_curvature_of_a_linear_model_follows_from_its_inputs() -> None:
     np.testing.assert_allclose(one_for_all, np.sqrt(np.abs(curvature[[1, 1]])), rtol=1e-4)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mutation", ["sm-g-sum", "sm-g-abs", "sm-g-so"])
 def test_a_sensitivity_is_that_of_tfsm_sensitivity(mutation: str) -> None:
     model = dense()
@@ -222,6 +227,7 @@ def test_equal_genomes_have_zero_divergence(make: Any) -> None:
     assert functional.divergence(model, genomes[3], genomes, x)[3] == 0.0
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("make", [dense, pictures, recurrent])
 def test_outputs_are_those_of_the_keras_models(make: Any) -> None:
     model = make()
@@ -438,6 +444,7 @@ def test_mistakes_are_reported(name: str, model_errors: keras.Model) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_sm_r_works_without_a_gradient() -> None:
     model_errors, x = stairs(), normal(999, 3)  # many, so that the divergence moves by small steps
     genomes = f.initial(model_errors, 2)
@@ -542,6 +549,7 @@ def test_a_model_can_still_be_saved_copied_and_pickled(model_purity: keras.Model
         assert [w.shape for w in twin.variables] == [w.shape for w in model_purity.variables]
 
 
+@pytest.mark.slow
 def test_threads_may_share_a_model() -> None:
     """Threads get their own results, and nothing is compiled twice."""
     model_purity, genomes = dense(), normal(4, 26)

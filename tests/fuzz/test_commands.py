@@ -41,6 +41,7 @@ def try_command(folder_with_files: Path, words: list[str]) -> None:
         assert all(path.read_bytes() == content for path, content in user_files.items()), "a user's file was changed"
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", [name for name in COMMANDS if " ".join(name) not in SLOW], ids=" ".join)
 @fuzz_settings(3)
 @given(data=st.data())

@@ -127,6 +127,7 @@ def is_unharmed() -> bool:
     return not any(Path(place).exists() for place in ("executed", "../executed"))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("make", ["write_small_model", "write_recurrent_model", "write_branched_model"])
 @fuzz_settings(15)
 @given(data=st.data())
@@ -176,6 +177,7 @@ def _table(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"walls": value}
 
 
+@pytest.mark.slow
 @fuzz_settings(40)
 @given(content=MAZES)
 def test_hard_mazes_are_read_or_refused(content: bytes) -> None:
@@ -250,6 +252,7 @@ def try_settings(content: bytes, nearest: bool, *arguments: str) -> None:
             assert done.stderr.startswith(("error: ", "warning: ")) or done.code == 130, done.stderr
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("arguments", [("config", "show"), ("config", "show", "simple-easy")], ids=" ".join)
 @fuzz_settings(10)
 @given(content=FILES_TOML_FILES, nearest=st.booleans())
@@ -257,6 +260,7 @@ def test_settings_are_shown_or_refused(arguments: tuple[str, ...], content: byte
     try_settings(content, nearest, *arguments)
 
 
+@pytest.mark.slow
 @fuzz_settings(3, share=0.2)
 @given(content=FILES_TOML_FILES, nearest=st.booleans())
 def test_a_run_succeeds_or_is_refused(content: bytes, nearest: bool) -> None:
@@ -323,6 +327,7 @@ def try_run_directory(study: Path, arguments: tuple[str, ...], data: st.DataObje
         run_command(*(word.format(intact) for word in arguments))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", QUICK)
 @fuzz_settings(5)
 @given(data=st.data())

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tests.golden.record import OPERATORS, golden_run
-from tests.helpers.params import thin
 
 GOLDEN = json.loads((Path(__file__).parent / "runs.json").read_text())
 
 
-@pytest.mark.parametrize("mutation", thin(OPERATORS, 2))
+@pytest.mark.sample(2)
+@pytest.mark.parametrize("mutation", OPERATORS)
 def test_a_golden_run_gives_the_recorded_metrics(mutation: str) -> None:
     found = golden_run(mutation)
     assert [(m["run"], m["evaluations"]) for m in found] == [(m["run"], m["evaluations"]) for m in GOLDEN[mutation]]

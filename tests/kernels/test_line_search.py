@@ -42,6 +42,7 @@ def found(curve: Curve, target: object, a: object) -> LineSearchResult:
     return traced(curve)(divergences, slopes, tf.broadcast_to(tf.sqrt(divergences), slopes.shape))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CURVES)
 def test_a_reachable_target_is_hit_within_one_percent(name: str) -> None:
     a = np.logspace(-3, 3, 13).astype(np.float32)
@@ -60,6 +61,7 @@ def test_a_quadratic_takes_two_measurements() -> None:
     assert steps.numpy().mean() <= 2.2
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(sorted(CURVES)),

@@ -118,6 +118,7 @@ def test_numbers_stay_inside_the_open_interval_and_normals_finite_for_every_word
     assert np.abs(normal).max() < 6
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_numbers_alone_in_a_batch_eager_traced_and_compiled() -> None:
     seeds = tf.stack([noise.root_seed(i * 7919) for i in range(20)])
     for draw in (noise.gaussian, noise.uniform):

@@ -56,6 +56,7 @@ def flat(inputs: tf.Tensor) -> np.ndarray:
     return np.reshape(inputs, (-1, *inputs.shape[-2:]))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("outputs", [1, 3, 8, 9, 12])
 @pytest.mark.parametrize("rows", [1, 4])
 def test_a_network_of_given_jacobian_has_the_sensitivities_of_the_formulas(outputs: int, rows: int) -> None:
@@ -72,6 +73,7 @@ def test_a_network_of_given_jacobian_has_the_sensitivities_of_the_formulas(outpu
             np.testing.assert_allclose(found[b], expected, rtol=1e-10)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("outputs", [2, 11])
 def test_the_loop_over_outputs_equals_the_unrolled_one(outputs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     genomes, inputs = drawn(2, 4), drawn(2, 3, 2, outputs, 4, seed=1)

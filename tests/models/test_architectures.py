@@ -35,6 +35,7 @@ ALL = [
 ]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("name", "mutation"), ALL)
 def test_an_operator_works_on_an_architecture(name: str, mutation: str, tmp_path: Path) -> None:
     trial, operator = Trial.of(CASES[name]), OPERATORS[mutation]

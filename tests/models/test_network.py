@@ -9,7 +9,6 @@ import tensorflow as tf
 from keras import layers as kl
 
 import tfsm
-from tests.helpers.params import thin
 from tests.models.architectures import CASES, N
 from tests.models.plain import drawn, genomes_of, run
 from tfsm.errors import TfsmError
@@ -26,7 +25,8 @@ def _seeded() -> None:
     keras.utils.set_random_seed(1)
 
 
-@pytest.mark.parametrize("name", thin(CASES, 8))
+@pytest.mark.sample(24)
+@pytest.mark.parametrize("name", CASES)
 def test_a_batch_of_genomes_agrees_with_plain_keras(name: str) -> None:
     case = CASES[name]
     model = case.build()
@@ -45,6 +45,7 @@ def test_a_batch_of_genomes_agrees_with_plain_keras(name: str) -> None:
                 np.testing.assert_allclose(mine[b], theirs, rtol=case.tolerance, atol=case.tolerance / 5)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CASES)
 def test_every_layer_runs_as_expected(name: str) -> None:
     program = Network(CASES[name].build()).program
@@ -226,6 +227,7 @@ def test_noise_is_scaled_by_the_shares() -> None:
     np.testing.assert_array_equal(build_network(model(), "conv*").noise(seed), plain)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mutation", ["control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so"])
 def test_only_the_chosen_layers_change(mutation: str) -> None:
     parent = model()
@@ -266,6 +268,7 @@ def test_the_genome_of_a_champion_is_recovered() -> None:
         network.genome_of(forked())
 
 
+@pytest.mark.slow
 def test_fixed_layers_are_the_same_in_every_run_of_a_seed() -> None:
     def frozen(seed: int) -> list[np.ndarray]:
         result = tfsm.evolve(

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 from keras import layers as kl
 
-from tests.helpers.params import thin
 from tests.models.architectures import CASES, N
 from tests.models.plain import drawn, genomes_of
 from tfsm.kernels.sensitivity import abs_sensitivity
@@ -39,7 +38,8 @@ def both(model: keras.Model, inputs: list[Any], lanes: int = 2) -> tuple[np.ndar
     return tuple(abs_sensitivity(way, genomes, tensors).numpy() for way in (network, Copied(network)))
 
 
-@pytest.mark.parametrize("name", thin(TAPPED, 6))
+@pytest.mark.sample(30)
+@pytest.mark.parametrize("name", TAPPED)
 def test_tapped_gradients_equal_those_of_copies(name: str) -> None:
     keras.utils.set_random_seed(2)
     model = CASES[name].build()

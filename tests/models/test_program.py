@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 from keras import layers as kl
 
-from tests.helpers.params import thin
 from tests.models.plain import drawn, genomes_of, run
 from tfsm.interfaces import Tensor
 from tfsm.kernels.experience import IndexedFrames, sample_experiences, to_dense
@@ -51,7 +50,8 @@ def frames(examples: int = 1, lanes: int = B) -> IndexedFrames:
     return IndexedFrames(tf.constant(drawn(V, 6, 6, 1, dtype="float64")), tf.constant(index))
 
 
-@pytest.mark.parametrize(("examples", "lanes"), thin([(2, B), (1, 1), (1, B), (2, 1)], 2))
+@pytest.mark.sample(4)
+@pytest.mark.parametrize(("examples", "lanes"), [(2, B), (1, 1), (1, B), (2, 1)])
 def test_frames_give_the_outputs_of_sequences_in_plain_keras(examples: int, lanes: int) -> None:
     model, seen = pixels(), frames(examples, lanes)
     genomes = genomes_of(model, B)
@@ -71,7 +71,8 @@ def test_time_distributed_layers_run_once_per_distinct_frame() -> None:
     assert convolved == [V, V]
 
 
-@pytest.mark.parametrize(("name", "examples"), thin(product(MEASURES, [2, 1]), 4))
+@pytest.mark.sample(8)
+@pytest.mark.parametrize(("name", "examples"), product(MEASURES, [2, 1]))
 def test_sensitivities_by_frames_are_those_by_the_sequences(name: str, examples: int) -> None:
     network, seen = Network(pixels()), frames(examples)
     genomes = tf.constant(genomes_of(network.model, B))

@@ -16,7 +16,6 @@ from hypothesis.extra.numpy import arrays
 from keras import layers as kl
 
 import tfsm
-from tests.helpers.params import thin
 from tests.mutations.cases import GRADIENT, SPECS, case, children, noise_of, operator, sensitivity
 from tests.reference import measures
 from tests.reference.threefry import gaussian
@@ -42,6 +41,7 @@ def simple(task: str = "simple-medium") -> keras.Model:
     return load_plugins().domains[task].load()().network()
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(INPUTS)
 def test_abs_sensitivity_of_a_linear_model_is_the_mean_absolute_input(x: np.ndarray) -> None:
@@ -49,6 +49,7 @@ def test_abs_sensitivity_of_a_linear_model_is_the_mean_absolute_input(x: np.ndar
     np.testing.assert_allclose(found, [*np.repeat(np.abs(x).mean(axis=0), 2), 1, 1], rtol=1e-12, atol=1e-300)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(INPUTS)
 def test_sum_sensitivity_of_a_linear_model_is_the_absolute_summed_input(x: np.ndarray) -> None:
@@ -164,6 +165,7 @@ def test_the_twin_agrees_with_keras(name: str) -> None:
     np.testing.assert_allclose(rows, of.rows(of.genome, of.inputs), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", SPECS)
 def test_sensitivities_are_those_of_the_formulas_with_finite_differences(name: str) -> None:
     of = case(name)
@@ -188,6 +190,7 @@ def test_the_second_order_product_is_twice_the_mean_of_outer_products_times_the_
     np.testing.assert_allclose(found, 2 / len(of.jacobian) * flat.T @ (flat @ direction), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", SPECS)
 def test_the_second_order_product_is_that_of_nested_tapes_over_equation_1(name: str) -> None:
     of = case(name)
@@ -220,6 +223,7 @@ def compute_twin_change(mutation: str, jacobian: np.ndarray, noise: np.ndarray) 
     return measures.child(np.zeros_like(noise), noise, s)
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("mutation", GRADIENT)
 @pytest.mark.parametrize("name", SPECS)
 def test_a_child_is_that_of_the_twin(name: str, mutation: str) -> None:
@@ -415,7 +419,8 @@ def mutate(name: str, network: Network, **how: Any) -> Callable[..., tf.Tensor]:
     return tf.function(lambda g, x, s: mutate_batch(part, network, g, x, intensity, s).genome, **how)
 
 
-@pytest.mark.parametrize(("name", "mutation"), thin(product(MODELS, ALL[1:]), 6))
+@pytest.mark.sample(30)
+@pytest.mark.parametrize(("name", "mutation"), product(MODELS, ALL[1:]))
 def test_a_child_is_the_same_eager_and_traced_alone_and_among_others(name: str, mutation: str) -> None:
     network, inputs = make_network(name)
     genomes, seeds = drawn(network, 3)
@@ -429,7 +434,8 @@ def test_a_child_is_the_same_eager_and_traced_alone_and_among_others(name: str, 
     np.testing.assert_allclose(alone[0], traced[1], rtol=rtol, atol=atol)
 
 
-@pytest.mark.parametrize(("name", "mutation"), thin(COMPILED, 3))
+@pytest.mark.sample(9)
+@pytest.mark.parametrize(("name", "mutation"), COMPILED)
 def test_a_compiled_child_is_the_traced_one(name: str, mutation: str) -> None:
     network, inputs = make_network(name)
     genomes, seeds = drawn(network, 3)
@@ -439,7 +445,8 @@ def test_a_compiled_child_is_the_traced_one(name: str, mutation: str) -> None:
     np.testing.assert_allclose(compiled, traced, rtol=rtol, atol=atol)
 
 
-@pytest.mark.parametrize(("name", "mutation"), thin([*SAME_TO_THE_BIT, *COMPILED[: len(ALL)]], 4))
+@pytest.mark.sample(12)
+@pytest.mark.parametrize(("name", "mutation"), [*SAME_TO_THE_BIT, *COMPILED[: len(ALL)]])
 def test_compiled_children_are_bitwise_independent_of_the_batch(name: str, mutation: str) -> None:
     network, inputs = make_network(name)
     genomes, seeds = drawn(network, 20)
@@ -451,6 +458,7 @@ def test_compiled_children_are_bitwise_independent_of_the_batch(name: str, mutat
     np.testing.assert_array_equal(shuffled[::-1], together)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mutation", ALL)
 def test_a_shared_experience_gives_the_child_that_a_repeated_one_gives(mutation: str) -> None:
     network, inputs = make_network("dense")
@@ -474,6 +482,7 @@ def measure_divergence(of: object, child: tf.Tensor) -> float:
     return float(divergence(before, after)[0])
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("mutation", RESCALED)
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("target", [1e-4, 0.02])

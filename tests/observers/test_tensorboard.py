@@ -115,6 +115,7 @@ def test_histograms_count_the_weights_of_each_layer(recorded_run: tuple[Path, Ch
         start += size
 
 
+@pytest.mark.slow
 def test_metrics_of_an_operator_are_scalars_and_histograms_are_optional(tmp_path: Path) -> None:
     options = {"tensorboard.histograms": False, "tensorboard.directory": str(tmp_path / "events"), "bits": 2}
     tfsm.evolve("parity", mutation="sm-r", observers=["tensorboard"], **(SMALL | {"runs": 1}), **options)
@@ -143,6 +144,7 @@ def test_unknown_values_are_omitted(tmp_path: Path) -> None:
     assert found["weights/dense"][0][1][:, 2].sum() == 2
 
 
+@pytest.mark.slow
 def test_without_a_directory_the_run_continues_with_a_warning() -> None:
     with pytest.warns(
         UserWarning, match=r"'tensorboard' failed .*: there is no run directory .* tensorboard.directory"

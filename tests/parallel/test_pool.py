@@ -18,6 +18,7 @@ from tfsm.errors import TfsmError
 from tfsm.parallel.pool import Pool
 
 
+@pytest.mark.sample(2)
 def test_yielded_and_returned_values_arrive_in_order(pool: Pool) -> None:
     values = tuple(range(50))
     assert run_to_end(pool, tasks.YieldValues(values, "end")) == [
@@ -73,6 +74,7 @@ def receive_from_both(pool: Pool) -> dict[int, Any]:
     return found
 
 
+@pytest.mark.sample(2)
 def test_the_cache_of_a_worker_lasts_until_it_is_killed(pool: Pool) -> None:
     pool.kill(0)
     (_, (_, process)), (_, (_, same)) = (run_to_end(pool, tasks.count_tasks) for _ in range(2))
@@ -108,6 +110,7 @@ def test_a_task_that_calls_exit_fails(pool: Pool) -> None:
     assert (kind, failure.message) == ("failed", "SystemExit: 7")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("how", ["kill", "exit", "segfault", "abort"])
 def test_a_death_is_reported_and_the_worker_is_replaced(pool: Pool, how: str) -> None:
     (_, process), (kind, reason) = run_to_end(pool, tasks.Die(how))
@@ -125,6 +128,7 @@ def test_a_worker_killed_from_outside_is_reported(pool: Pool) -> None:
     assert run_to_end(pool, tasks.YieldValues((1,)), worker=1) == [("event", 1), ("done", None)]
 
 
+@pytest.mark.sample(2)
 def test_running_out_of_memory_is_reported(pool: Pool) -> None:
     kind, content = run_to_end(pool, tasks.run_out_of_memory)[-1]
     assert kind in ("failed", "died")
@@ -134,6 +138,7 @@ def test_running_out_of_memory_is_reported(pool: Pool) -> None:
     assert run_to_end(pool, tasks.YieldValues((1,)))[0] == ("event", 1)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("task", [tasks.spin, tasks.sleep])
 def test_a_hanging_task_can_be_killed(pool: Pool, task: Any) -> None:
     pool.submit(0, task)
@@ -146,6 +151,7 @@ def test_a_hanging_task_can_be_killed(pool: Pool, task: Any) -> None:
     assert run_to_end(pool, tasks.YieldValues((1,)))[0] == ("event", 1)
 
 
+@pytest.mark.sample(2)
 def test_no_message_arrives_after_a_worker_was_killed(pool: Pool) -> None:
     pool.submit(0, tasks.flood)
     assert pool.wait(30.0)
@@ -175,6 +181,7 @@ def test_workers_ignore_interrupts(pool: Pool, tmp_path: Path) -> None:
     assert [message.content for message in receive_until_done(pool, 0)[0]] == ["late", None]
 
 
+@pytest.mark.sample(2)
 def test_large_arrays_can_be_sent_and_received(pool: Pool) -> None:
     array = np.arange(25 * 2**20, dtype=np.float64)
     (kind, doubled), _ = run_to_end(pool, tasks.DoubleArray(array))
@@ -219,6 +226,7 @@ def test_a_worker_has_one_task_at_a_time(pool: Pool) -> None:
     pool.kill(0)
 
 
+@pytest.mark.sample(2)
 def test_two_pools_at_once_and_no_process_after_closing(pool: Pool, make: Make) -> None:
     with make(1) as other:
         (_, (_, theirs)), (_, (_, mine)) = run_to_end(other, tasks.count_tasks), run_to_end(pool, tasks.count_tasks)

@@ -60,6 +60,7 @@ def fork_and_die(context: WorkerContext) -> Iterator[Any]:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_death_is_detected_while_another_process_holds_the_channel(pool: ProcessPool) -> None:
     (_, child), (kind, _) = run_to_end(pool, fork_and_die)
     os.kill(child, signal.SIGKILL)

@@ -167,6 +167,7 @@ def test_finished_runs_have_no_banner_and_one_method_no_comparison() -> None:
     assert [node.text for node in page.all("nav")[0].all("a")][:2] == ["Runs", "Results"]
 
 
+@pytest.mark.slow
 def test_one_run_per_method_is_not_called_significant() -> None:
     tests = named(
         parse_page(render_page([analyze_study(study(method("a", [10]), method("b", [None])))])), "study-1-tests-table"
@@ -189,6 +190,7 @@ def test_undecodable_bytes_are_replaced() -> None:
     assert "lone \ufffd surrogate\ufffd" in page.text
 
 
+@pytest.mark.slow
 def test_the_same_runs_give_the_same_page() -> None:
     assert render_page([analyze_study(study())]) == render_page([analyze_study(study())])
 

@@ -69,6 +69,7 @@ def test_a_figure_is_not_blank_and_shows_every_method_that_has_data(findings: Fi
         assert places(picture, OPERATOR_COLORS[shown])[0].size > 100
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.parametrize("format", ["png", "svg"])
 def test_the_same_findings_give_the_same_bytes(findings: Findings, name: str, format: str) -> None:
@@ -144,6 +145,7 @@ def test_curves_have_enough_contrast(scheme: str) -> None:
     assert contrast(GRID, PAPER) < 1.6, "the grid must not be taken for data"
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("width", [3.4, 7.2])
 @pytest.mark.parametrize("name", FIGURES)
 def test_unusual_names_are_drawn_literally(name: str, width: float) -> None:
@@ -170,12 +172,14 @@ def test_user_settings_of_matplotlib_are_ignored_and_kept(findings: Findings) ->
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.slow
 def test_files_have_the_same_name_in_both_formats(tmp_path: Path, findings: Findings) -> None:
     files = save_figures(tmp_path, [findings])
     assert {file.name for file in files} == {f"{name}.{ending}" for name in FIGURES for ending in ("png", "svg")}
     assert sorted(tmp_path.iterdir()) == sorted(files)
 
 
+@pytest.mark.slow
 def test_several_studies_have_separate_files(tmp_path: Path, findings: Findings) -> None:
     other = analyze_study(replace(study(method("control", [None, None])), domain="hard maze/2"))
     files = {file.name for file in save_figures(tmp_path, [findings, other])}
@@ -183,6 +187,7 @@ def test_several_studies_have_separate_files(tmp_path: Path, findings: Findings)
     assert "hard-maze-2-sensitivity.png" not in files
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("fitness", [0.0, -1e9, 1e12])
 def test_degenerate_runs_are_drawn_without_a_warning(fitness: float) -> None:
     lines = [{"run": 0, "evaluations": 1, "best_fitness": fitness, "better": 0.0, "divergence": 0.0, "negative": -1.0}]

@@ -65,6 +65,7 @@ def expected() -> list[tuple[Any, ...]]:
     return summarize(evolve(None, HostTarget(near=0.0)))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("grain", ["runs", "children"])
 def test_a_worker_that_never_starts_is_not_waited_for(expected: list[tuple[Any, ...]], grain: str) -> None:
     found = evolve(make_in_process_backend(3, grain, absent=[0, 2]), HostTarget(near=0.0))
@@ -80,6 +81,7 @@ def test_groups_of_workers_that_never_start_can_be_interrupted() -> None:
     assert result.runs == ()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("call", [2, 9, *(pytest.param(call, marks=pytest.mark.slow) for call in (3, 4, 20))])
 def test_an_evaluation_that_fails_once_is_retried(expected: list[tuple[Any, ...]], call: int) -> None:
     """A worker first calls the domain once for the shapes of its results, and may fail at that, too."""
@@ -89,6 +91,7 @@ def test_an_evaluation_that_fails_once_is_retried(expected: list[tuple[Any, ...]
     assert summarize(found) == expected
 
 
+@pytest.mark.slow
 def test_a_failure_after_the_end_of_the_run_is_ignored() -> None:
     evolve(make_in_process_backend(1, "children"), FailsOnce(near=1e9))
     driver = FailsOnce.calls[0] - 3  # the worker calls once for shapes, and makes one individual of each run

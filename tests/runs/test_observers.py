@@ -56,6 +56,7 @@ class FailingObserver:
         raise self._error
 
 
+@pytest.mark.slow
 def test_an_observer_receives_all_events_of_an_experiment(tmp_path: Path) -> None:
     recorder = EventRecorder()
     result = tfsm.evolve(Target(near=0.0), observers=[recorder], out=tmp_path / "run", **SMALL)
@@ -124,6 +125,7 @@ def test_a_failure_is_reported(monkeypatch: pytest.MonkeyPatch, error: BaseExcep
     assert recorder.first("on_experiment_end") == status
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "method",
     [

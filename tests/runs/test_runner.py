@@ -27,6 +27,7 @@ from tfsm.settings import Settings, resolve
 SMALL: dict[str, Any] = {"population": 6, "evaluations": 30, "seed": 2}
 
 
+@pytest.mark.slow
 def test_all_parts_may_be_user_defined_objects(tmp_path: Path) -> None:
     result = tfsm.evolve(
         Target(near=0.0),
@@ -65,6 +66,7 @@ def test_a_model_that_does_not_fit_the_domain_is_refused_with_both_shapes() -> N
         tfsm.evolve("parity", model=model)
 
 
+@pytest.mark.slow
 def test_a_model_without_gradient_is_refused_for_gradient_operators_only() -> None:
     inputs = keras.Input((2, 1))
     hidden = keras.layers.SimpleRNN(3)(inputs)
@@ -75,6 +77,7 @@ def test_a_model_without_gradient_is_refused_for_gradient_operators_only() -> No
     assert result.runs[0].evaluations <= 30
 
 
+@pytest.mark.slow
 def test_observers_receive_what_the_directory_stores(tmp_path: Path) -> None:
     recorder = Recorder()
     result = tfsm.evolve(
@@ -111,6 +114,7 @@ def test_a_failure_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "caught fire" in record["error"]
 
 
+@pytest.mark.slow
 def test_files_named_by_options_are_copied_to_the_run_directory(tmp_path: Path) -> None:
     source = tmp_path / "map.txt"
     source.write_text("as it was")
@@ -159,6 +163,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> tfsm.Result:
     return evolve(tmp_path_factory.mktemp("here") / "run", runs=3, evaluations=150)
 
 
+@pytest.mark.slow
 def test_groups_of_runs_in_other_processes_give_the_same_results(local: tfsm.Result, tmp_path: Path) -> None:
     remote = evolve(tmp_path / "run", runs=3, evaluations=150, backend="processes", workers=2)
     assert_same(remote, local)

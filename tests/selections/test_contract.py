@@ -6,6 +6,7 @@ import random
 from math import comb
 
 import numpy as np
+import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,6 +42,7 @@ def drawn_for(seed: tf.Tensor, size: int, population: int) -> tuple[list[int], l
     return tuple(distinct_integers(s, size, population).numpy().tolist() for s in split(seed, 2))
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     st.integers(0, 2**62),

@@ -36,6 +36,7 @@ class Plain:
             self.young = []
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("parents", "elites"), [(3, 1), (1, 1), (4, 2), (5, 5)])
 def test_generations_agree_with_plain_lists(parents: int, elites: int) -> None:
     random = np.random.default_rng(parents)
@@ -73,6 +74,7 @@ def test_a_generation_of_broken_children_leaves_the_elites() -> None:
         assert float(population.fitness[0, int(part.select(population, seeds(1, number)).parent[0])]) == 3.0
 
 
+@pytest.mark.slow
 def test_all_parents_are_equally_likely() -> None:
     lanes = 600
     part = build_scheme("truncation", parents=3)

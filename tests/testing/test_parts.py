@@ -62,12 +62,14 @@ def failures(found: list[CheckResult]) -> list[str]:
 
 
 # One test per part, so that a domain evaluates its few genomes only once, in whichever process.
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("entry", cases(DEFAULT))
 def test_a_part_passes_the_checks(entry: Entry) -> None:
     cheap = [check for check in checks_for(entry.kind) if not runs(check)]
     assert failures(list(run_checks(subject(entry), cheap))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", cases(EVOLVED_BY_DEFAULT))
 def test_a_part_completes_whole_runs(entry: Entry) -> None:
     for check in checks_for(entry.kind):
@@ -75,6 +77,7 @@ def test_a_part_completes_whole_runs(entry: Entry) -> None:
             check(subject(entry))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", [info.name for info in load_plugins().infos if info.distribution == "tfsm"])
 def test_a_plugin_passes_the_checks(name: str) -> None:
     (plugin,) = find_targets(load_plugins(), f"plugin:{name}").plugins

@@ -43,6 +43,7 @@ def test_checks_are_collected_without_tensorflow_and_named_by_requirement(site: 
     assert "test_marked.py::test_all[domain:simple-easy-runs-are-identical-alone-and-in-lock-step]" in lines
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("marker", "message"),
     [

@@ -228,6 +228,7 @@ def run_check(name: str, part: Any) -> CheckResult:
     return result
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("kind", "name", "part", "message"),
     [
@@ -251,6 +252,7 @@ def test_every_check_has_a_case() -> None:
     assert shown <= every
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "part",
     [

@@ -15,8 +15,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.helpers.params import thin
-
 gymnasium = pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
@@ -55,6 +53,7 @@ def no_display(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", IDS)
 def test_the_environment_checker_passes(name: str) -> None:
     pytest.importorskip("pygame")
@@ -438,6 +437,7 @@ def test_a_network_steers_a_robot_as_in_the_domain_bit_for_bit() -> None:
     assert (evaluated.behavior[0] != evaluated.behavior[1]).numpy().any()
 
 
+@pytest.mark.slow
 def test_an_episode_ends_when_the_goal_is_first_reached(tmp_path: Path) -> None:
     (tmp_path / "room.toml").write_text(ROOM_FILE.replace("steps = 20", "steps = 100"))
     domain = HardMaze(maze=str(tmp_path / "room.toml"), hold=7)
@@ -457,6 +457,7 @@ def test_an_episode_ends_when_the_goal_is_first_reached(tmp_path: Path) -> None:
     assert episode.total >= env.unwrapped.reward_threshold == 49.0
 
 
+@pytest.mark.slow
 def test_reaching_the_goal_earns_the_registered_threshold() -> None:
     env: Any = gymnasium.make("tfsm/HardMaze-v0")
     assert env.spec is not None
@@ -502,9 +503,10 @@ def test_walking_the_path_earns_the_registered_threshold() -> None:
         assert episode.total == env.spec.reward_threshold == 32.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("domain", "name"),
-    thin([(TopdownMaze(), "tfsm/TopdownMaze-v0"), (FirstPersonMaze(), "tfsm/FirstPersonMaze-v0")], 2),
+    [(TopdownMaze(), "tfsm/TopdownMaze-v0"), (FirstPersonMaze(), "tfsm/FirstPersonMaze-v0")],
     ids=["topdown", "first-person"],
 )
 def test_a_network_walks_as_in_the_domain(domain: Any, name: str) -> None:

@@ -134,6 +134,7 @@ def test_processes_end_with_the_domain(monkeypatch: pytest.MonkeyPatch) -> None:
         assert _exits_soon(number)
 
 
+@pytest.mark.slow
 def test_a_failure_in_a_process_is_one_line_and_the_domain_still_works() -> None:
     with registered_env(pays=fail_late):
         domain = make_domain(vector="async")

@@ -41,6 +41,7 @@ def test_the_networks_are_the_papers(name: str, weights: int, layers: int) -> No
     assert (model.input_shape, model.output_shape) == ((None, 11), (None, 2))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["HardMaze32", "HardMaze101"])
 def test_skip_connections_span_four_layers(name: str) -> None:
     model = getattr(hardmaze, name)().network()
@@ -57,6 +58,7 @@ def test_skip_connections_span_four_layers(name: str) -> None:
     assert carried == (getattr(hardmaze, name).layers % 4 == 0)
 
 
+@pytest.mark.slow
 def test_fitness_is_the_remaining_path_and_behavior_the_final_position(small: HardMaze) -> None:
     network = Network(small.network())
     genomes = draw_genomes(network, 3)
@@ -66,6 +68,7 @@ def test_fitness_is_the_remaining_path_and_behavior_the_final_position(small: Ha
     np.testing.assert_allclose(-found.fitness.numpy(), small.path_length.at(rolled.end.position), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_recorded_inputs_were_observed_and_depend_on_the_seed(small: HardMaze) -> None:
     network = Network(small.network())
     genomes = draw_genomes(network, 2)
@@ -80,6 +83,7 @@ def test_recorded_inputs_were_observed_and_depend_on_the_seed(small: HardMaze) -
     assert any(not np.array_equal(*(one[lane] for one in kept)) for lane in range(2))
 
 
+@pytest.mark.slow
 def test_a_network_with_outputs_that_are_not_finite_is_broken(small: HardMaze) -> None:
     network = Network(small.network())
     genomes = draw_genomes(network, 2).numpy()
@@ -89,6 +93,7 @@ def test_a_network_with_outputs_that_are_not_finite_is_broken(small: HardMaze) -
     assert np.isnan(found.fitness[1])
 
 
+@pytest.mark.slow
 def test_a_film_shows_the_evaluated_episode(small: HardMaze) -> None:
     network = Network(small.network())
     genomes = draw_genomes(network, 3)
@@ -103,6 +108,7 @@ def test_a_film_shows_the_evaluated_episode(small: HardMaze) -> None:
     assert first.shape[0] % 2 == first.shape[1] % 2 == 0, "video formats need even sizes"
 
 
+@pytest.mark.slow
 def test_a_robot_is_drawn_where_it_is(small: HardMaze) -> None:
     network = Network(small.network())
     film = small.film(network, draw_genomes(network, 1), tf.zeros([1, 2], tf.int32))

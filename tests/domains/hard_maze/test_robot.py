@@ -110,6 +110,7 @@ def test_a_roll_out_has_exactly_its_steps(steps: int, hold: int) -> None:
     np.testing.assert_allclose(found.end.speed, min(3.0, 0.2 * steps))
 
 
+@pytest.mark.slow
 def test_a_robot_stops_before_a_wall_but_keeps_its_speed_and_turns() -> None:
     maze = room(steps=200, goal=(20.0, 80.0))
     end = simulate(maze, lambda seen: tf.constant([[0.5, 1.0]] * 2), 2, 3).end
@@ -126,6 +127,7 @@ def test_passing_the_goal_once_solves_the_maze() -> None:
     assert abs(float(found.end.position[0, 0]) - 80) > maze.reach
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", ["xla", pytest.param("graph", marks=pytest.mark.slow), pytest.param("eager", marks=pytest.mark.slow)]
 )
@@ -144,6 +146,7 @@ def test_a_robot_moves_identically_alone_and_in_a_batch(how: str) -> None:
     assert len(np.unique(together[:, -1], axis=0)) == 5
 
 
+@pytest.mark.slow
 def test_a_domain_can_be_pickled() -> None:
     domain = HardMaze(hold=5)
     domain.evaluate(network := Network(domain.network()), tf.zeros([2, network.size]), tf.zeros([2, 2], tf.int32))

@@ -106,6 +106,7 @@ def test_only_walking_the_path_solves_the_topdown_maze() -> None:
     assert found.experience.shape == (4, 40)
 
 
+@pytest.mark.slow
 def test_only_walking_the_path_solves_the_first_person_maze() -> None:
     maze = FirstPersonMaze()
     path = list_actions(maze)
@@ -119,6 +120,7 @@ def test_only_walking_the_path_solves_the_first_person_maze() -> None:
     np.testing.assert_allclose(found.experience[0, 0], [1.5, 1.5, 0.0])
 
 
+@pytest.mark.slow
 def test_progress_counts_path_squares_in_order_only() -> None:
     above, inside = TopdownMaze(scoring="progress"), FirstPersonMaze(scoring="progress")
     path = list_moves(above)
@@ -133,6 +135,7 @@ def test_progress_counts_path_squares_in_order_only() -> None:
     assert inside.evaluate(network, network.genomes, SEED).fitness.numpy().tolist() == [33.0, 1.0, 7.0]
 
 
+@pytest.mark.slow
 def test_incomplete_decisions_are_truncated(tmp_path: Path) -> None:
     (tmp_path / "maze.txt").write_text("########\n#S++++E#\n########\n")
     whole, cut = (FirstPersonMaze(maze=str(tmp_path / "maze.txt"), frames=frames) for frames in (20, 18))
@@ -144,6 +147,7 @@ def test_incomplete_decisions_are_truncated(tmp_path: Path) -> None:
     np.testing.assert_array_equal(walks[1].trail[0, -1, :2], walks[1].end[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "maze",
     [
@@ -187,6 +191,7 @@ def test_an_evaluation_is_the_same_alone_and_in_a_batch(maze: Maze) -> None:
         np.testing.assert_array_equal(some.fitness, together.fitness[:count])
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("maze", [TopdownMaze(), FirstPersonMaze(frames=100)], ids=["topdown", "first-person"])
 def test_mazes_can_be_inspected_drawn_and_pickled(maze: Maze) -> None:
     pytest.importorskip("pygame")

@@ -11,7 +11,6 @@ import pytest
 import tensorflow as tf
 from keras import layers as kl
 
-from tests.helpers.params import thin
 from tests.models.plain import drawn, genomes_of, run
 from tfsm.models.network import Network
 
@@ -40,6 +39,7 @@ def make_model(dtype: str, *, times: int, **options: Any) -> keras.Model:
     return keras.Sequential([keras.Input((times, 5, 6, 2), dtype=dtype), layer])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_combination_agrees_with_keras(name: str) -> None:
     # In float64, so that rounding hides no error; `architectures` has the same layer in float32.
@@ -67,7 +67,8 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
     np.testing.assert_allclose(tape.gradient(total, genomes)[0], expected, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize(("times", "jit"), thin([(6, True), (4, False), (6, False)], 3))
+@pytest.mark.slow
+@pytest.mark.parametrize(("times", "jit"), [(6, True), (4, False), (6, False)])
 def test_two_layers_compile_and_genomes_are_independent_of_the_batch(times: int, jit: bool) -> None:
     model = keras.Sequential(
         [keras.Input((times, 4, 4, 1)), kl.ConvLSTM2D(2, 3, padding="same", return_sequences=True), kl.ConvLSTM2D(2, 3)]
