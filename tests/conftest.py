@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -30,8 +31,10 @@ for name in ("TFSM_DISABLE_PLUGINS", "TFSM_STRICT_PLUGINS"):
 @pytest.fixture(autouse=True, scope="module")
 def _collect_garbage() -> Iterator[None]:
     """Free the functions that the tests of a module compiled, which are held in reference cycles."""
+    start = time.monotonic()
     yield
-    gc.collect()
+    if time.monotonic() - start > 10:  # a collection takes most of a second, and the other modules compile little
+        gc.collect()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by marks

@@ -72,7 +72,7 @@ def test_time_distributed_layers_run_once_per_distinct_frame() -> None:
 
 
 @pytest.mark.sample(8)
-@pytest.mark.parametrize(("name", "examples"), product(MEASURES, [2, 1]))
+@pytest.mark.parametrize(("name", "examples"), list(product(MEASURES, [2, 1])))
 def test_sensitivities_by_frames_are_those_by_the_sequences(name: str, examples: int) -> None:
     network, seen = Network(pixels()), frames(examples)
     genomes = tf.constant(genomes_of(network.model, B))

@@ -420,7 +420,7 @@ def mutate(name: str, network: Network, **how: Any) -> Callable[..., tf.Tensor]:
 
 
 @pytest.mark.sample(30)
-@pytest.mark.parametrize(("name", "mutation"), product(MODELS, ALL[1:]))
+@pytest.mark.parametrize(("name", "mutation"), list(product(MODELS, ALL[1:])))
 def test_a_child_is_the_same_eager_and_traced_alone_and_among_others(name: str, mutation: str) -> None:
     network, inputs = make_network(name)
     genomes, seeds = drawn(network, 3)

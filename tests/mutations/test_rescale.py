@@ -20,7 +20,7 @@ def divergence(of: object, child: np.ndarray) -> float:
 
 
 @pytest.mark.sample(16)
-@pytest.mark.parametrize(("name", "target"), product(SPECS, [1e-4, 0.005, 0.03]))
+@pytest.mark.parametrize(("name", "target"), list(product(SPECS, [1e-4, 0.005, 0.03])))
 def test_a_child_has_the_target_divergence_within_one_percent(name: str, target: float) -> None:
     of = case(name)
     genomes = np.tile(of.genome, (4, 1))
