@@ -167,7 +167,7 @@ class RunDirectory(Observer):
                 "ended": None,
                 "process": os.getpid(),
                 "seed": resolved.settings.seed,
-                "settings": resolved.settings.as_dict(),
+                "settings": resolved.settings.as_record(),
                 "sources": resolved.sources,
                 "objects": objects,
                 "plan": plan,

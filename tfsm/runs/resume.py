@@ -16,7 +16,7 @@ from tfsm.plugins.options import validate
 from tfsm.plugins.registry import Entry
 from tfsm.runs.records import RECORD, read_record, read_valid_record
 from tfsm.settings import EngineOptions, ResolvedSettings, RunOptions, Settings
-from tfsm.settings.schema import flatten_settings
+from tfsm.settings.schema import ADDED_LATER, flatten_settings
 
 WITHOUT_EFFECT: Final = (
     "engine.",
@@ -33,8 +33,13 @@ EXTENDABLE: Final = ("evaluations", "runs")
 
 
 def describe_changes(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
-    """Describe the changes that affect results, of settings as plain JSON values."""
+    """Describe the changes that affect results, of recorded settings."""
     old, new = flatten_settings(before), flatten_settings(wanted)
+    # A setting that is not recorded has its old default; see `ADDED_LATER`.
+    for key, default in ADDED_LATER.items():
+        if key in old or key in new:
+            old.setdefault(key, default)
+            new.setdefault(key, default)
     return [
         f"{key} was {old.get(key)} and is now {new[key]}"
         for key in new
@@ -92,7 +97,7 @@ def resume_settings(plugins: Plugins, directory: Path, overrides: Mapping[str, o
 
 def check_same_experiment(directory: Path, settings: Settings) -> None:
     """Raise a `TfsmError` unless these settings continue the experiment in a directory."""
-    before, now = read_record(directory)["settings"], settings.as_dict()
+    before, now = read_record(directory)["settings"], settings.as_record()
     larger = {key: now[key] for key in EXTENDABLE if now[key] >= before.get(key, 0)}
     changes = describe_changes({**before, **larger}, now)
     if changes:

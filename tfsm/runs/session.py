@@ -65,7 +65,7 @@ class Session:
         initial_population: int,
     ) -> None:
         self.settings, self.network = resolved.settings, network
-        self.about = _identify(self.settings.as_dict())
+        self.about = _identify(self.settings.as_record())
         """Identifies the experiment in its checkpoints."""
         self._lock = ExitStack()
         self._record: RunDirectory | None = None

@@ -186,7 +186,7 @@ def _is_finished(directory: Path, member: Member) -> bool:
     if not (directory / RECORD).is_file():
         return False
     record = read_record(directory)
-    changes = describe_changes(record["settings"], member.resolved.settings.as_dict())
+    changes = describe_changes(record["settings"], member.resolved.settings.as_record())
     if changes:
         raise TfsmError(f"{directory}: was run with other settings ({', '.join(changes[:3])}): choose another --out")
     return bool(record["status"] == "finished")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 from annotated_types import Ge, Gt, Lt
@@ -65,6 +66,10 @@ class Settings:
         plain: dict[str, Any] = to_jsonable_python(asdict(self), inf_nan_mode="strings", fallback=str)
         return plain
 
+    def as_record(self) -> dict[str, Any]:
+        """Return the settings as a run directory records them: without those of `ADDED_LATER` at their defaults."""
+        return _leave_out(self.as_dict(), "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedSettings:
@@ -118,6 +123,24 @@ class RunOptions:
 
 
 RUN_KEYS: Final = tuple(field.name for field in fields(RunOptions))
+
+ADDED_LATER: Final[Mapping[str, Any]] = MappingProxyType({})
+"""Settings that version 0.1 did not have, by dotted path, and the values at which it behaved as today.
+
+At these values they are not recorded. A run that does not use them has the same record, and the same identity in its
+checkpoints, as before they existed.
+"""
+
+
+def _leave_out(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for key, value in settings.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            kept[key] = _leave_out(value, f"{path}.")
+        elif path not in ADDED_LATER or ADDED_LATER[path] != value:
+            kept[key] = value
+    return kept
 
 
 def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
