@@ -40,7 +40,7 @@ def main() -> None:
     """Draw the map and two rows of views."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--maze", help="maze file; default: the default maze")
+    parser.add_argument("--maze", default="stairs", help="maze file, or a built-in maze")
     arguments = parser.parse_args()
     above, inside = TopdownMaze(maze=arguments.maze), FirstPersonMaze(maze=arguments.maze)
     figure = plt.figure(figsize=(11, 4.6), layout="constrained")

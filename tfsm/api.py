@@ -146,6 +146,7 @@ def evolve(
     workers: int | None = None,
     address: str | None = None,
     grain: str | None = None,
+    profile: str | None = None,
     **options: Any,
 ) -> Result:
     """Evolve a network for a domain in `runs` independent runs, by default with the paper's settings.
@@ -171,6 +172,7 @@ def evolve(
         workers: number of workers, one per core if None.
         address: the Ray cluster to use; None starts a local one.
         grain: the unit of work for a worker: `runs`, a group of runs, or `children`, a single child.
+        profile: named settings for the domain, such as `published`, the choices of the paper's code.
         **options: options of the domain, operator, scheme or engine (`bits=3`, `floor=0.02`), like `--set`.
 
     >>> import tfsm
@@ -210,6 +212,7 @@ def evolve(
         overrides=overrides,
         sets=[f"{key}={'none' if value is None else value}" for key, value in options.items()],
         config=Path(config) if config is not None else None,
+        profile=profile,
     )
     folder = Path(out) if out is not None else None
     resuming = resume and folder is not None and (folder / RECORD).is_file()

@@ -52,7 +52,9 @@ Tensor: TypeAlias = Any
 Nest: TypeAlias = Any
 """A tensor, or a tuple, list or dict of them."""
 
-Init: TypeAlias = Literal["xavier-normal", "xavier-uniform", "xavier-biased", "normal", "uniform", "model"]
+Init: TypeAlias = Literal[
+    "xavier-normal", "xavier-uniform", "xavier-biased", "xavier-pytorch", "normal", "uniform", "model"
+]
 """How the initial genomes are drawn."""
 Adapt: TypeAlias = Literal["none", "self", "divergence"]
 """How the mutation intensity adapts during a run."""

@@ -51,6 +51,12 @@ def test_show_lists_settings_values_and_sources(tmp_path: Path) -> None:
     assert rows["engine.memory"] == ["4.0", "built-in default"]
 
 
+def test_show_names_the_profile_as_a_source() -> None:
+    rows = show_settings("parity", "--profile", "published")
+    assert rows["init"] == ["uniform", "built-in tfsm.toml [profiles.published.domains.parity]"]
+    assert rows["selection.removal"] == ["same-later", "built-in tfsm.toml [profiles.published.domains.parity]"]
+
+
 def test_without_a_mutation_the_control_is_shown() -> None:
     assert show_settings("parity")["mutation"] == ["control", "default of this command"]
 
@@ -96,6 +102,7 @@ def test_without_a_domain_show_prints_files_and_defaults(tmp_path: Path) -> None
         (["party"], "no domain named 'party', did you mean 'parity'?"),
         (["--set", "bits=5"], "name its DOMAIN"),
         (["--mutation", "sm-r"], "name its DOMAIN"),
+        (["--profile", "published"], "name its DOMAIN"),
         (["parity", "--config", "none.toml"], "none.toml: no such file"),
         (["--config", "."], "is a directory"),
         (["parity", "--set", "bits"], "--set bits: expected key=value"),

@@ -9,6 +9,7 @@ from scipy import stats
 
 from tfsm.evolution.initialization import Initializer, fans
 from tfsm.kernels.random import root_seed
+from tfsm.models.genome import Layout
 from tfsm.models.network import Network
 
 
@@ -82,7 +83,7 @@ def test_model_starts_all_individuals_from_the_models_weights(network: Network) 
     np.testing.assert_array_equal(drawn, np.tile(network.genome, (60, 1)))
 
 
-@pytest.mark.parametrize("scheme", ["xavier-normal", "xavier-uniform", "normal", "uniform"])
+@pytest.mark.parametrize("scheme", ["xavier-normal", "xavier-uniform", "xavier-pytorch", "normal", "uniform"])
 def test_a_genome_depends_on_its_own_seed_alone(network: Network, scheme: str) -> None:
     drawn = Initializer(scheme).genomes(network, SEEDS[:5]).numpy()
     alone = [Initializer(scheme).genomes(network, seed[None])[0].numpy() for seed in SEEDS[:5]]
@@ -115,3 +116,30 @@ def test_xavier_biased_also_draws_biases(network: Network) -> None:
             continue
         width = 1 / np.sqrt(fan_in[index])
         assert stats.kstest(moved, stats.uniform(-width, 2 * width).cdf).pvalue > 1e-4
+
+
+def test_xavier_pytorch_draws_weights_as_the_papers_code_does(network: Network) -> None:
+    normal = {0: 3 * 3 * 2 + 8, 10: 12 + 20}  # fan in plus the number of maps or units, by the index of the kernel
+    uniform = {1: 3 * 3 * 2, 11: 12} | dict.fromkeys((4, 5, 6), 10) | dict.fromkeys((7, 8, 9), 12)  # 1 / width^2
+    for index, values in enumerate(network.layout.split(Initializer("xavier-pytorch").genomes(network, SEEDS))):
+        sample = np.ravel(values).astype(np.float64)
+        if index in normal:
+            assert stats.kstest(sample, "norm", (0, np.sqrt(2 / normal[index]))).pvalue > 1e-4
+        elif index in uniform:
+            width = 1 / np.sqrt(uniform[index])
+            assert stats.kstest(sample, stats.uniform(-width, 2 * width).cdf).pvalue > 1e-4
+        else:
+            np.testing.assert_array_equal(sample, 7.0)
+
+
+def test_xavier_pytorch_has_the_deviations_of_the_papers_convolutions() -> None:
+    model = keras.Sequential([keras.Input((64, 64, 1)), kl.Conv2D(12, 5), kl.Conv2D(12, 3)])
+    first, _, second, _ = Layout.of(model).split(Initializer("xavier-pytorch").genomes(Network(model), SEEDS))
+    assert np.std(first) == pytest.approx(0.232, abs=0.003)
+    assert np.std(second) == pytest.approx(0.129, abs=0.001)
+
+
+def test_of_dense_layers_xavier_pytorch_and_xavier_biased_are_the_same() -> None:
+    network = Network(keras.Sequential([keras.Input((3,)), kl.Dense(4), kl.Dense(2)]))
+    drawn = [Initializer(scheme).genomes(network, SEEDS).numpy() for scheme in ("xavier-pytorch", "xavier-biased")]
+    np.testing.assert_array_equal(*drawn)

@@ -11,8 +11,11 @@ import pytest
 from tests.settings.settings_case import built_ins
 from tfsm.cli.main import main
 from tfsm.errors import TfsmError
+from tfsm.plugins import load_plugins
+from tfsm.plugins.registry import build_part
 from tfsm.runs.resume import describe_changes, fingerprint, resume_settings, use_saved_inputs
 from tfsm.settings import ResolvedSettings, resolve
+from tfsm_domains.pixel_maze.layout import read_layout
 
 
 def make_settings(**overrides: Any) -> ResolvedSettings:
@@ -141,3 +144,16 @@ def test_a_directory_that_is_not_a_run_is_reported(
     (tmp_path / "empty").mkdir()
     assert run_command("--resume", str(tmp_path / name)) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_pixel_maze_recorded_without_a_name_keeps_its_layout(tmp_path: Path) -> None:
+    """The default maze had no name in records; the default is another one now."""
+    plugins = load_plugins()
+    resolved = resolve(plugins, domain="topdown-maze", mutation="control")
+    assert resolved.settings.domain_options["maze"] == "stairs"
+    recorded = resolved.settings.as_dict()
+    recorded["domain_options"]["maze"] = None
+    found = resume_settings(plugins, write_record(tmp_path, settings=recorded), {"runs": 3}).settings
+    maze = build_part(plugins.domains["topdown-maze"], found.domain_options)
+    assert maze.layout.rows == read_layout("long").rows
+    assert fingerprint(found.as_dict()) == fingerprint(recorded)

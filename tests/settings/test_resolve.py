@@ -16,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.settings.settings_case import built_ins, error_in, resolve_in, with_part
+from tfsm.analysis.reproduce import FIGURES
 from tfsm.errors import TfsmError
+from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import Parts
 from tfsm.settings import EngineOptions, ResolvedSettings, Settings, resolve_general
 
@@ -538,3 +540,58 @@ def test_any_file_and_command_line_resolve_or_raise_a_readable_error(file: dict[
 def test_any_bytes_resolve_or_raise_a_readable_error(content: bytes) -> None:
     found = resolve_or_error(content)
     assert isinstance(found, ResolvedSettings) or found.startswith("FILE: ")
+
+
+def test_a_profile_is_between_the_defaults_and_the_users_settings(tmp_path: Path) -> None:
+    plain, published = resolve_in(tmp_path), resolve_in(tmp_path, profile="published")
+    assert plain.settings.init == "xavier-normal"
+    assert (published.settings.init, published.settings.init_scale) == ("uniform", pytest.approx(20**-0.5))
+    assert published.settings.selection_options["removal"] == "same-later"
+    assert published.settings.mutation_options["mean_over_outputs"] is True
+    assert published.settings.mutation_options["replacement"] is True
+    assert published.settings.intensity == plain.settings.intensity
+    assert published.sources["init"] == "built-in tfsm.toml [profiles.published.domains.parity]"
+    assert published.sources["population"] == "built-in tfsm.toml [domains.parity]"
+
+    toml = "[domains.parity]\ninit_scale = 0.5\n[profiles.published.domains.parity]\npopulation = 30\nseed = 4\n"
+    own = resolve_in(tmp_path, toml, profile="published", sets=["removal=fresh"], overrides={"seed": 5})
+    assert (own.settings.init_scale, own.settings.population, own.settings.seed) == (0.5, 30, 5)
+    assert own.settings.init == "uniform"
+    assert own.settings.selection_options["removal"] == "fresh"
+    assert own.sources["population"] == f"{tmp_path / 'tfsm.toml'} [profiles.published.domains.parity]"
+
+
+def test_without_a_profile_profiles_change_nothing(tmp_path: Path) -> None:
+    before = resolve_in(tmp_path)
+    assert resolve_in(tmp_path, "[profiles.mine.run]\nseed = 9\n") == before
+    assert resolve_in(tmp_path, profile="mine").settings.seed == 9
+
+
+@pytest.mark.parametrize(
+    ("toml", "profile", "message"),
+    [
+        ("", "publshed", "no profile named 'publshed', did you mean 'published'?"),
+        (
+            "[profiles.mine.domains.simple-easy]\nseed = 1\n",
+            "mine",
+            "profile 'mine' has no settings for domain 'parity'",
+        ),
+        ("[profiles.mine.runs]\nseed = 1\n", None, "[profiles.mine.runs]: unknown table, did you mean 'run'?"),
+        ("[profiles.mine.run]\nsed = 1\n", None, "[profiles.mine.run] sed: unknown key, did you mean 'seed'?"),
+        ("[profiles.mine.profiles.other]\n", None, "[profiles.mine.profiles]: unknown table"),
+        ("[profiles]\nmine = 3\n", None, "[profiles] mine: expected a table, [profiles.mine]"),
+        ("profiles = 3\n", None, "profiles: expected a table, [profiles]"),
+        ("[profiles.mine]\nrun = 3\n", "mine", "run: expected a table, [run]"),
+    ],
+)
+def test_mistakes_in_profiles(tmp_path: Path, toml: str, profile: str | None, message: str) -> None:
+    assert message in error_in(tmp_path, toml, profile=profile)
+
+
+@pytest.mark.parametrize("profile", ["published", "described"])
+def test_the_profiles_cover_the_papers_experiments(tmp_path: Path, profile: str) -> None:
+    plugins = load_plugins()
+    for domain in {domain for figure in FIGURES.values() for domain in figure.domains}:
+        found = resolve_in(tmp_path, plugins=plugins, domain=domain, mutation="control", profile=profile)
+        if not domain.startswith("simple"):
+            assert found.sources["init"] == f"built-in tfsm.toml [profiles.{profile}.domains.{domain}]"

@@ -24,7 +24,7 @@ app = typer.Typer(
 
 
 @app.command()
-@shared_options("config", "set_", "json", "disable_plugin")
+@shared_options("config", "set_", "profile", "json", "disable_plugin")
 def show(
     ctx: typer.Context,
     domain: Annotated[
@@ -52,13 +52,19 @@ def show(
     plugins = get_plugins(ctx, options.disable_plugin)
     paths = config_paths(options.config)
     if domain is not None:
-        sets, config = options.set_ or (), options.config
-        resolved = resolve(plugins, domain=domain, mutation=mutation or "control", sets=sets, config=config)
+        resolved = resolve(
+            plugins,
+            domain=domain,
+            mutation=mutation or "control",
+            sets=options.set_ or (),
+            config=options.config,
+            profile=options.profile,
+        )
         if mutation is None:
             resolved = replace(resolved, sources={**resolved.sources, "mutation": "default of this command"})
         _print_run(resolved, paths, options.json)
-    elif mutation or options.set_:
-        raise TfsmError("--mutation and --set apply to a run: name its DOMAIN as well")
+    elif mutation or options.set_ or options.profile:
+        raise TfsmError("--mutation, --set and --profile apply to a run: name its DOMAIN as well")
     else:
         _print_general(resolve_general(plugins, config=options.config), paths, options.json)
 

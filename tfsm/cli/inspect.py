@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tfsm.settings import Settings
 
 
-@shared_options("population", "model", "layers", "trust_model", "set_", "config", "json", "disable_plugin")
+@shared_options("population", "model", "layers", "trust_model", "set_", "profile", "config", "json", "disable_plugin")
 def doctor(
     ctx: typer.Context,
     domain: Annotated[
@@ -48,7 +48,8 @@ def doctor(
     if domain is None:
         if options.model is None:
             raise TfsmError("name the DOMAIN of a run, or a model with --model")
-        if any(value is not None for value in (mutation, runs, options.population, options.set_, options.config)):
+        of_runs = (mutation, runs, options.population, options.set_, options.profile, options.config)
+        if any(value is not None for value in of_runs):
             raise TfsmError("a model alone has no run: leave out the other settings, or name a DOMAIN")
         result = _inspect_model(options.model, options.layers, options.trust_model)
     elif mutation is None:

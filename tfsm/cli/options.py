@@ -147,6 +147,17 @@ class SharedOptions:
         ),
     ] = None
 
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Named settings for the domain: published (the choices of the paper's code), described (of its text), "
+            "or one of your tfsm.toml",
+            autocompletion=lambda: ["published", "described"],
+            rich_help_panel=EXPERIMENT,
+        ),
+    ] = None
+
     selection: Annotated[
         str | None,
         typer.Option(
@@ -270,9 +281,14 @@ class SharedOptions:
 
         observers = (plugins.observers[name] for name in self.observer or ())
         import_tensorflow_for(plugins.domains[domain], plugins.mutations[mutation], *observers)
-        overrides = self.overrides() | flags
         return resolve(
-            plugins, domain=domain, mutation=mutation, overrides=overrides, sets=self.set_ or (), config=self.config
+            plugins,
+            domain=domain,
+            mutation=mutation,
+            overrides=self.overrides() | flags,
+            sets=self.set_ or (),
+            config=self.config,
+            profile=self.profile,
         )
 
     def overrides(self) -> dict[str, Any]:

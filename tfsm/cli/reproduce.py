@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
 FIGURE_NAMES: Final = ("simple", "parity", "robustness", "hard-maze", "large-scale", "topdown", "first-person")
 """The keys of `tfsm.analysis.reproduce.FIGURES`, for help without SciPy."""
+DEFAULT_PROFILE: Final = "published"
 
 
-@shared_options("seed", "set_", "json", "quiet", "disable_plugin")
+@shared_options("seed", "set_", "profile", "json", "quiet", "disable_plugin")
 def reproduce(
     ctx: typer.Context,
     figure: Annotated[
@@ -49,7 +51,8 @@ def reproduce(
 ) -> None:
     """Run one of the paper's experiments and check its claims.
 
-    An interrupted experiment continues when it is given the same --out again.
+    Without --profile the settings are those of the paper's code, --profile published. An interrupted experiment
+    continues when it is given the same --out again.
     """
     from tfsm.analysis.claims import Evidence
     from tfsm.analysis.reproduce import FIGURES, SUMMARY_FOLDER, Reproduction
@@ -60,7 +63,7 @@ def reproduce(
     if not 0 < scale <= 1:
         raise TfsmError(f"--scale {scale:g}: expected a number above 0 and at most 1")
     plugins = get_plugins(ctx, options.disable_plugin)
-    experiment = FIGURES[figure]
+    experiment, options = FIGURES[figure], replace(options, profile=options.profile or DEFAULT_PROFILE)
     # Mistakes are found before TensorFlow starts.
     members = {domain: _members(plugins, domain, experiment, scale, options) for domain in experiment.domains}
 

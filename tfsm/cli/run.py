@@ -94,6 +94,7 @@ def run(
             "DOMAIN": domain,
             "--mutation": mutation,
             "--set": options.set_,
+            "--profile": options.profile,
             "--config": options.config,
             "--out": out,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -20,9 +21,11 @@ class Initializer:
 
     The Xavier schemes draw every kernel from a distribution of variance 2 / (fan in + fan out) and leave biases, and
     all other weights, as the model has them. `xavier-biased` draws kernels as `xavier-normal` does, and moves every
-    bias by up to 1 / sqrt(fan in) of its layer's first kernel, as PyTorch's layers are initialized. `normal` and
-    `uniform` draw all weights alike, with standard deviation or half width `scale`. `model` starts all individuals
-    from the model's weights.
+    bias by up to 1 / sqrt(fan in) of its layer's first kernel, as PyTorch's layers are initialized. `xavier-pytorch`
+    draws kernels of dense and convolutional layers from a normal distribution, with the number of maps as the fan out
+    of a convolution, and everything else as PyTorch does: biases uniformly from +-1 / sqrt(fan in), and all weights of
+    a recurrent layer, biases included, uniformly from +-1 / sqrt(units). `normal` and `uniform` draw all weights alike,
+    with standard deviation or half width `scale`. `model` starts all individuals from the model's weights.
     """
 
     scheme: Init = "xavier-normal"
@@ -31,34 +34,67 @@ class Initializer:
     def genomes(self, network: Network, seed: Tensor) -> Tensor:
         """Return genomes `[B, P]` for seeds `[B, 2]`."""
         dtype = network.dtype
-        center, spread = self._center_and_spread(network)
-        if self.scheme in ("normal", "xavier-normal", "xavier-biased"):
-            noise = gaussian(seed, network.size, dtype)
-        else:
-            noise = tf.cast(2.0 * uniform(seed, network.size) - 1.0, dtype)
-        drawn = tf.constant(center, dtype) + tf.constant(spread, dtype) * noise
-        if self.scheme != "xavier-biased":
+        center, deviation, width = (
+            None if part is None else tf.constant(part, dtype) for part in self._distribution(network)
+        )
+        if deviation is None:
+            return center + width * _symmetric_uniform(seed, network.size, dtype)
+        drawn = center + deviation * gaussian(seed, network.size, dtype)
+        if width is None:
             return drawn
-        _, bias_seed = split(seed, 2)
-        uniform_noise = tf.cast(2.0 * uniform(bias_seed, network.size) - 1.0, dtype)
-        return drawn + tf.constant(_bias_widths(network), dtype) * uniform_noise
+        _, uniform_seed = split(seed, 2)
+        return drawn + width * _symmetric_uniform(uniform_seed, network.size, dtype)
 
-    def _center_and_spread(self, network: Network) -> tuple[np.ndarray, np.ndarray]:
-        genome, spread = network.genome, np.zeros(network.size)
+    def _distribution(self, network: Network) -> Distribution:
         if self.scheme == "model":
-            return genome, spread
-        if self.scheme in ("normal", "uniform"):
-            default = 0.01 if self.scheme == "normal" else 0.1
-            return np.zeros(network.size), np.full(network.size, default if self.scale is None else self.scale)
-        center = genome.copy()
+            return Distribution(network.genome, None, np.zeros(network.size))
+        if self.scheme == "normal":
+            return Distribution(np.zeros(network.size), self._fill(network, 0.01), None)
+        if self.scheme == "uniform":
+            return Distribution(np.zeros(network.size), None, self._fill(network, 0.1))
         gain = 1.0 if self.scale is None else self.scale
+        if self.scheme == "xavier-pytorch":
+            return _pytorch_distribution(network, gain)
+        center, deviation = network.genome.copy(), np.zeros(network.size)
         for slot in network.layout.slots:
             if is_kernel(slot):
-                place = slice(slot.offset, slot.offset + slot.size)
-                deviation = gain * math.sqrt(2.0 / sum(fans(slot.shape)))
-                center[place] = 0.0
-                spread[place] = deviation * (math.sqrt(3.0) if self.scheme == "xavier-uniform" else 1.0)
-        return center, spread
+                center[slot.place] = 0.0
+                deviation[slot.place] = gain * math.sqrt(2.0 / sum(fans(slot.shape)))
+        if self.scheme == "xavier-uniform":
+            return Distribution(center, None, deviation * math.sqrt(3.0))
+        return Distribution(center, deviation, _bias_widths(network) if self.scheme == "xavier-biased" else None)
+
+    def _fill(self, network: Network, default: float) -> np.ndarray:
+        return np.full(network.size, default if self.scale is None else self.scale)
+
+
+class Distribution(NamedTuple):
+    """The distribution of initial genomes: a center `[P]`, plus normal noise, uniform noise or both."""
+
+    center: np.ndarray
+    deviation: np.ndarray | None
+    """Standard deviation of the normal noise of each weight."""
+    width: np.ndarray | None
+    """Half the width of the interval of the uniform noise of each weight."""
+
+
+def _symmetric_uniform(seed: Tensor, size: int, dtype: tf.DType) -> Tensor:
+    return tf.cast(2.0 * uniform(seed, size) - 1.0, dtype)
+
+
+def _pytorch_distribution(network: Network, gain: float) -> Distribution:
+    center, deviation, width = network.genome.copy(), np.zeros(network.size), _bias_widths(network)
+    # Recurrent layers by name, and the number of their units.
+    units = {layer_of(slot): slot.shape[-2] for slot in network.layout.slots if slot.path.endswith("/recurrent_kernel")}
+    for slot in network.layout.slots:
+        if layer_of(slot) in units:
+            center[slot.place], width[slot.place] = 0.0, 1.0 / math.sqrt(units[layer_of(slot)])
+        elif is_kernel(slot):
+            fan_in, _ = fans(slot.shape)
+            center[slot.place], deviation[slot.place] = 0.0, gain * math.sqrt(2.0 / (fan_in + slot.shape[-1]))
+        elif is_bias(slot):
+            center[slot.place] = 0.0
+    return Distribution(center, deviation, width)
 
 
 def _bias_widths(network: Network) -> np.ndarray:
@@ -66,12 +102,16 @@ def _bias_widths(network: Network) -> np.ndarray:
     widths = np.zeros(network.size)
     fan_in: dict[str, int] = {}
     for slot in network.layout.slots:
-        layer = slot.path.rsplit("/", 1)[0]
         if is_kernel(slot):
-            fan_in.setdefault(layer, fans(slot.shape)[0])
-        elif is_bias(slot) and layer in fan_in:
-            widths[slot.offset : slot.offset + slot.size] = 1.0 / math.sqrt(fan_in[layer])
+            fan_in.setdefault(layer_of(slot), fans(slot.shape)[0])
+        elif is_bias(slot) and layer_of(slot) in fan_in:
+            widths[slot.place] = 1.0 / math.sqrt(fan_in[layer_of(slot)])
     return widths
+
+
+def layer_of(slot: Slot) -> str:
+    """Return the path of the layer, or cell, that a variable belongs to."""
+    return slot.path.rsplit("/", 1)[0]
 
 
 def is_bias(slot: Slot) -> bool:

@@ -33,6 +33,11 @@ class Slot:
         """Number of weights."""
         return math.prod(self.shape)
 
+    @property
+    def place(self) -> slice:
+        """The indices of its weights in the genome."""
+        return slice(self.offset, self.offset + self.size)
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -117,7 +122,7 @@ def unflatten(model: keras.Model, genome: np.ndarray) -> keras.Model:
         )
     child = copy_model(model)
     for variable, slot in zip(child.trainable_variables, layout.slots, strict=True):
-        variable.assign(vector[slot.offset : slot.offset + slot.size].reshape(slot.shape))
+        variable.assign(vector[slot.place].reshape(slot.shape))
     return child
 
 

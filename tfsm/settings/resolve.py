@@ -24,6 +24,7 @@ from tfsm.settings.sources import (
     merge_part_options,
     merge_run_settings,
     parse_assignments,
+    profile_sources,
 )
 from tfsm.settings.validation import (
     apply_fixed_population,
@@ -66,11 +67,12 @@ def resolve(
     sets: Sequence[str] = (),
     config: Path | None = None,
     cwd: Path | None = None,
+    profile: str | None = None,
 ) -> ResolvedSettings:
     """Resolve the settings of a run.
 
     Precedence, lowest first: defaults in code, the built-in `tfsm.toml`, the defaults that plugins register with the
-    operator and with the domain, the user's `tfsm.toml`, the command line.
+    operator and with the domain, the profile, the user's `tfsm.toml`, the command line.
 
     Args:
         plugins: the registered parts.
@@ -80,11 +82,18 @@ def resolve(
         sets: the arguments of `--set`.
         config: the user's file, instead of the nearest `tfsm.toml` upwards from `cwd`.
         cwd: where to start looking; by default the working directory.
+        profile: the name of a profile, a named set of settings in a `tfsm.toml`; None: no profile.
     """
     parts = {"domain": plugins.domains[domain].with_options(), "mutation": plugins.mutations[mutation].with_options()}
     files = config_sources(parts["mutation"], parts["domain"], config=config, cwd=cwd)
     for file in files:
         check_source(file, plugins)
+    if profile is not None:
+        defaults, users = (
+            [file for file in files if file.kind != "user"],
+            [file for file in files if file.kind == "user"],
+        )
+        files = (*defaults, *profile_sources(files, profile, domain), *users)
 
     run = merge_run_settings(files, domain, mutation)
     flags = collect_flags(overrides)

@@ -1,4 +1,4 @@
-"""Where settings come from: the shipped `tfsm.toml`, defaults of plugins, the user's `tfsm.toml`, flags and `--set`."""
+"""Where settings come from: the shipped `tfsm.toml`, plugins, a profile, the user's `tfsm.toml`, flags and `--set`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import os
 import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from tfsm.errors import TfsmError, suggestion
+from tfsm.errors import TfsmError, UnknownNameError, suggestion
 from tfsm.plugins.options import option_names
 from tfsm.plugins.registry import Entry
 from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS
 
 FILE_NAME: Final = "tfsm.toml"
+PROFILES: Final = "profiles"
+"""The table of a file that contains profiles by name."""
 OWNERS: Final = ("domain", "mutation", "selection", "run", "engine")
 """The owners of settings that `--set` can name: `--set domain.bits=5`. Observers are named by themselves."""
 
@@ -47,7 +49,7 @@ _FLAG_NAMES: Final[Mapping[str, str]] = {"observers": "observer", "mutated_layer
 
 @dataclass(frozen=True)
 class ConfigSource:
-    """The tables of one source: the shipped file, the defaults of a plugin's part, or the user's file."""
+    """The tables of one source: the shipped file, the defaults of a plugin's part, a profile, or the user's file."""
 
     name: str
     """As messages call it: the path of a file, or the plugin."""
@@ -55,16 +57,28 @@ class ConfigSource:
     kind: Literal["built-in", "plugin", "user"] = "user"
     label: str = ""
     """As listings call it, if not by its name and table."""
+    prefix: tuple[str, ...] = ()
+    """The path of the table that contains these tables, such as `("profiles", "published")`."""
 
     def source(self, *table: str) -> str:
         """Return the source of a value, for a listing: `/x/tfsm.toml [run]`."""
         if self.kind == "plugin":
             return self.label
-        return f"{self.label or self.name} {header(*table)}"
+        return f"{self.label or self.name} {header(*self.prefix, *table)}"
 
     def where(self, *table: str) -> str:
         """Return the start of an error message: `/x/tfsm.toml: [run]`."""
-        return f"{self.name}: {header(*table)}"
+        return f"{self.name}: {header(*self.prefix, *table)}"
+
+    def profiles(self) -> dict[str, ConfigSource]:
+        """Return the profiles of a file by name, each with tables like those of a file."""
+        profiles = self.tables.get(PROFILES)
+        tables = profiles.items() if isinstance(profiles, dict) else ()
+        return {
+            name: replace(self, tables=table, prefix=(PROFILES, name))
+            for name, table in tables
+            if isinstance(table, dict)
+        }
 
 
 class SourcedValue(NamedTuple):
@@ -150,6 +164,26 @@ def config_sources(*entries: Entry, config: Path | None = None, cwd: Path | None
         *(source for entry in entries if (source := plugin_source(entry)) is not None),
         *(ConfigSource(str(path), _read_tables(path)) for path in users),
     )
+
+
+def profile_sources(files: Sequence[ConfigSource], profile: str, domain: str) -> list[ConfigSource]:
+    """Return the tables of a profile, from every file that has any.
+
+    Args:
+        files: all sources.
+        profile: its name.
+        domain: the domain of the run; a profile without any settings for it is refused.
+    """
+    defined = [profiles for file in files if (profiles := file.profiles())]
+    sources = [profiles[profile] for profiles in defined if profile in profiles]
+    if not sources:
+        raise UnknownNameError("profile", profile, sorted({name for profiles in defined for name in profiles}))
+    domains = {name for source in sources for name in source.tables.get("domains", {})}
+    if domain not in domains and all(set(source.tables) <= {"domains"} for source in sources):
+        raise TfsmError(
+            f"profile {profile!r} has no settings for domain {domain!r}, only for {', '.join(sorted(domains))}"
+        )
+    return sources
 
 
 def plugin_source(entry: Entry) -> ConfigSource | None:

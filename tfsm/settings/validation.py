@@ -14,12 +14,13 @@ from tfsm.plugins import Plugins
 from tfsm.plugins.options import find_problems, option_names
 from tfsm.plugins.registry import Entry, Parts
 from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS, EngineOptions, RunOptions
-from tfsm.settings.sources import ConfigSource, SourcedValues, header
+from tfsm.settings.sources import PROFILES, ConfigSource, SourcedValues, header
 
 TablePath: TypeAlias = tuple[str, ...]
 """The path of a table: `("domains", "parity")`."""
 
 TABLES: Final = ("run", "domains", "mutations", "selections", "observers", "engine")
+"""The tables of a file, and of a profile."""
 DOMAIN_KEYS: Final = (*RUN_KEYS, "options", "mutation", "selection_options")
 
 
@@ -31,9 +32,10 @@ def check_source(source: ConfigSource, plugins: Plugins) -> None:
 
 
 def _find_problems(source: ConfigSource, plugins: Plugins) -> Iterator[str]:
+    known = TABLES if source.prefix else (*TABLES, PROFILES)
     for name, table in source.tables.items():
-        if name not in TABLES:
-            yield f"{source.where(name)}: unknown table{suggestion(name, TABLES)}"
+        if name not in known:
+            yield f"{source.where(name)}: unknown table{suggestion(name, known)}"
         elif not isinstance(table, dict):
             yield f"{source.name}: {name}: expected a table, {header(name)}"
     run, engine = _table(source.tables, "run"), _table(source.tables, "engine")
@@ -53,6 +55,16 @@ def _find_problems(source: ConfigSource, plugins: Plugins) -> Iterator[str]:
                 yield from _check_domain(source, path, table, plugins)
             else:
                 yield from _check_options(source, path, name, table, parts)
+    if not source.prefix:
+        yield from _find_profile_problems(source, plugins)
+
+
+def _find_profile_problems(source: ConfigSource, plugins: Plugins) -> Iterator[str]:
+    for name, table in _table(source.tables, PROFILES).items():
+        if not isinstance(table, dict):
+            yield f"{source.where(PROFILES)} {name}: expected a table, {header(PROFILES, name)}"
+    for profile in source.profiles().values():
+        yield from _find_problems(profile, plugins)
 
 
 def _check_domain(source: ConfigSource, path: TablePath, table: Mapping[str, Any], plugins: Plugins) -> Iterator[str]:

@@ -20,8 +20,8 @@ class EnvEntry(NamedTuple):
 
 ENTRIES: Final = {
     "HardMaze": EnvEntry("hard_maze", 134, 451.0),
-    "TopdownMaze": EnvEntry("pixel_mazes", 40, 32.0),
-    "FirstPersonMaze": EnvEntry("pixel_mazes", 100, 32.0),
+    "TopdownMaze": EnvEntry("pixel_mazes", 40, 26.0),
+    "FirstPersonMaze": EnvEntry("pixel_mazes", 100, 18.0),
 }
 
 

@@ -133,7 +133,7 @@ class TopdownMazeEnv(MazeEnv):
     the path touched for the first time; an episode terminates when all are.
 
     Args:
-        maze: a maze file, or `short`; None: the default maze.
+        maze: a maze file, or a built-in maze: `stairs`, `short` or `long`.
         scoring: `touched`: squares count in any order; `progress`: only in the order of the path.
         steps: moves per episode.
         render_mode: `human`, `rgb_array` or None.
@@ -144,7 +144,7 @@ class TopdownMazeEnv(MazeEnv):
     def __init__(
         self,
         *,
-        maze: str | os.PathLike[str] | None = None,
+        maze: str | os.PathLike[str] | None = TopdownOptions.maze,
         scoring: Scoring = TopdownOptions.scoring,
         steps: int = TopdownOptions.steps,
         render_mode: str | None = None,
@@ -159,7 +159,7 @@ class TopdownMazeVectorEnv(MazeVectorEnv):
         self,
         num_envs: int = 1,
         *,
-        maze: str | os.PathLike[str] | None = None,
+        maze: str | os.PathLike[str] | None = TopdownOptions.maze,
         scoring: Scoring = TopdownOptions.scoring,
         steps: int = TopdownOptions.steps,
         max_episode_steps: int | None = None,
@@ -247,7 +247,7 @@ class FirstPersonMazeEnv(MazeEnv):
     when all are.
 
     Args:
-        maze: a maze file, or `short`; None: the default maze.
+        maze: a maze file, or a built-in maze: `stairs`, `short` or `long`.
         scoring: `touched`: squares count in any order; `progress`: only in the order of the path.
         frames: frames per episode.
         hold: frames per action.
@@ -259,7 +259,7 @@ class FirstPersonMazeEnv(MazeEnv):
     def __init__(
         self,
         *,
-        maze: str | os.PathLike[str] | None = None,
+        maze: str | os.PathLike[str] | None = FirstPersonOptions.maze,
         scoring: Scoring = FirstPersonOptions.scoring,
         frames: int = FirstPersonOptions.frames,
         hold: int = FirstPersonOptions.hold,
@@ -275,7 +275,7 @@ class FirstPersonMazeVectorEnv(MazeVectorEnv):
         self,
         num_envs: int = 1,
         *,
-        maze: str | os.PathLike[str] | None = None,
+        maze: str | os.PathLike[str] | None = FirstPersonOptions.maze,
         scoring: Scoring = FirstPersonOptions.scoring,
         frames: int = FirstPersonOptions.frames,
         hold: int = FirstPersonOptions.hold,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from annotated_types import Ge
 from typing_extensions import Doc
@@ -13,13 +13,16 @@ from tfsm.plugins.registry import Registry
 
 Kind = Literal["lstm", "convlstm"]
 Scoring = Literal["touched", "progress"]
+MazeName: TypeAlias = Annotated[
+    str | None, Doc("path of a maze file, or a built-in maze: stairs, short or long; none: like long")
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PixelMazeOptions:
     """Options of both mazes."""
 
-    maze: Annotated[str | None, Doc("path of a maze file, or short: an easier maze; none: the default maze")] = None
+    maze: MazeName = "stairs"
     scoring: Annotated[
         Scoring,
         Doc("one point per square of the path; touched: in any order, progress: only in the order of the path"),
@@ -41,6 +44,7 @@ class TopdownOptions(PixelMazeOptions):
 class FirstPersonOptions(PixelMazeOptions):
     """Options of the first-person maze."""
 
+    maze: MazeName = "short"
     frames: Annotated[int, Ge(1), Doc("frames per episode")] = 400
     hold: Annotated[int, Ge(1), Doc("frames per action")] = 4
 
@@ -60,6 +64,6 @@ def tfsm_register_domains(registry: Registry) -> None:
     registry.add(
         "first-person-maze",
         "tfsm_domains.pixel_maze.first_person:FirstPersonMaze",
-        description="walk the same path, seeing the maze in perspective as 64x64 pixels",
+        description="walk a hidden path, seeing the maze in perspective as 64x64 pixels",
         options=FirstPersonOptions,
     )

@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 
 from tfsm.errors import TfsmError
 
-DEFAULT: Final = Path(__file__).with_name("maze.txt")
-SHIPPED: Final = {"short": Path(__file__).with_name("short.txt")}
+SHIPPED: Final = {name: Path(__file__).with_name(f"{name}.txt") for name in ("stairs", "short", "long")}
 """Built-in mazes by name."""
 WALL, FREE, START, END, PATH = "#.SE+"
 _MOST: Final = 101
@@ -81,10 +80,12 @@ def read_layout(file: str | None, steps: int | None = None) -> MazeLayout:
     """Read a maze.
 
     Args:
-        file: the path of a maze file or the name of a built-in maze; None: the default maze.
+        file: the path of a maze file or the name of a built-in maze. None, in records of runs from before mazes had
+            names, is the maze of that time, `long`.
         steps: number of moves within which the maze must be solvable; None: no limit.
     """
-    path = DEFAULT if file is None else SHIPPED.get(file) or Path(os.path.expanduser(file))
+    name = "long" if file is None else file
+    path = SHIPPED.get(name) or Path(os.path.expanduser(name))
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

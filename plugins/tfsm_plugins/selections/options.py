@@ -15,8 +15,11 @@ class TournamentOptions:
 
     size: Annotated[int, Ge(1), Doc("individuals per tournament, drawn without replacement")] = 5
     removal: Annotated[
-        Literal["fresh", "same"],
-        Doc("replaced individual: the worst of a fresh tournament, or of the same one that selected the parent"),
+        Literal["fresh", "same", "same-later"],
+        Doc(
+            "replaced individual: the worst of a fresh tournament, or of the same one that selected the parent; "
+            "same-later: the later of equals is both the best and the worst"
+        ),
     ] = "fresh"
 
 

@@ -53,23 +53,25 @@ def draw_uniformly(eligible: Tensor, seed: Tensor) -> Tensor:
 
 
 def draw_tournament(
-    score: Callable[[Tensor], Tensor], population: int, size: int, seed: Tensor
+    score: Callable[[Tensor], Tensor], population: int, size: int, seed: Tensor, *, later_best: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Draw individuals without replacement; return the best `[B]` and the worst `[B]`.
 
-    Of equally good ones, the first is the best and the last is the worst.
+    Of equally good ones, the last is the worst. The best is the first, or with `later_best` also the last: if all are
+    equally good, the same individual is then the best and the worst.
 
     Args:
         score: a function from indices `[B, size]` to scores `[B, size]`.
         population: N.
         size: the tournament size, at most N individuals are drawn.
         seed: `[B, 2]`.
+        later_best: whether the last of the best is chosen, instead of the first.
     """
     size = min(size, population)
     entrants = distinct_integers(seed, size, population)
     scores = score(entrants)
     worst = size - 1 - tf.argmin(scores[..., ::-1], axis=-1)
-    best = tf.argmax(scores, axis=-1)
+    best = size - 1 - tf.argmax(scores[..., ::-1], axis=-1) if later_best else tf.argmax(scores, axis=-1)
     return tf.gather(entrants, best, batch_dims=1), tf.gather(entrants, worst, batch_dims=1)
 
 
@@ -78,7 +80,8 @@ class Tournament(TournamentOptions):
     """The best of a tournament is the parent, the worst of a tournament is replaced, every child is accepted.
 
     The paper does not say which individual is replaced. The default is the obvious reading, a fresh tournament. The
-    paper's published code replaces the worst of the tournament that selected the parent (`removal = "same"`).
+    paper's published code replaces the worst of the tournament that selected the parent (`removal = "same"`), and of
+    equals prefers the later one for both roles (`removal = "same-later"`): a parent among equals is replaced itself.
     """
 
     batched: ClassVar[bool] = True
@@ -91,7 +94,8 @@ class Tournament(TournamentOptions):
         def score(entrants: Tensor) -> Tensor:
             return tf.gather(fitness, entrants, batch_dims=1)
 
-        parent, replaced = draw_tournament(score, population, self.size, parent_seed)
+        later_best = self.removal == "same-later"
+        parent, replaced = draw_tournament(score, population, self.size, parent_seed, later_best=later_best)
         if self.removal == "fresh":
             _, replaced = draw_tournament(score, population, self.size, removal_seed)
         return Choice(parent, replaced)

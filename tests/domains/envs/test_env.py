@@ -160,7 +160,7 @@ def test_outputs_beyond_the_space_are_clipped() -> None:
         ("tfsm/HardMaze-v0", {"hold": 0}, "tfsm/HardMaze-v0 hold=0: expected "),
         ("tfsm/HardMaze-v0", {"maze": "/nowhere/maze.toml"}, "cannot read the maze '/nowhere/maze.toml'"),
         ("tfsm/TopdownMaze-v0", {"scoring": "touch"}, "tfsm/TopdownMaze-v0 scoring=touch: expected "),
-        ("tfsm/TopdownMaze-v0", {"steps": 31}, "walking the whole path takes 32 moves, but an episode has 31"),
+        ("tfsm/TopdownMaze-v0", {"steps": 25}, "walking the whole path takes 26 moves, but an episode has 25"),
         ("tfsm/FirstPersonMaze-v0", {"hold": 0}, "tfsm/FirstPersonMaze-v0 hold=0: expected "),
     ],
 )
@@ -475,7 +475,8 @@ def test_reaching_the_goal_earns_the_registered_threshold() -> None:
 
 @pytest.mark.parametrize("scoring", ["touched", "progress"])
 def test_squares_are_touched_from_above_as_in_the_domain(scoring: Any) -> None:
-    domain, env = TopdownMaze(scoring=scoring), gymnasium.make("tfsm/TopdownMaze-v0", scoring=scoring)
+    options = {"maze": "long", "scoring": scoring}
+    domain, env = TopdownMaze(**options), gymnasium.make("tfsm/TopdownMaze-v0", **options)
     path = list_moves(domain)
     scripts = [path[:-1], [2, 2, 2, 2, 0, 0, 0, 0, *path[:28]], [1] * 40]
     network: Any = Scripted(*scripts, steps=40, idle=4)
@@ -490,17 +491,17 @@ def test_squares_are_touched_from_above_as_in_the_domain(scoring: Any) -> None:
 
 
 def test_walking_the_path_earns_the_registered_threshold() -> None:
-    mazes: list[tuple[str, Any, int]] = [
-        ("tfsm/TopdownMaze-v0", list_moves(TopdownMaze()), 4),
-        ("tfsm/FirstPersonMaze-v0", list_actions(FirstPersonMaze()), NONE),
+    mazes: list[tuple[str, Any, int, float]] = [
+        ("tfsm/TopdownMaze-v0", list_moves(TopdownMaze()), 4, 26.0),
+        ("tfsm/FirstPersonMaze-v0", list_actions(FirstPersonMaze()), NONE, 18.0),
     ]
-    for name, script, idle in mazes:
+    for name, script, idle, threshold in mazes:
         env = gymnasium.make(name)
         assert env.spec is not None
         episode = play_episode(env, follow_script(script, idle))
         assert (episode.terminated, episode.truncated) == (True, False)
         assert len(episode.rewards) == len(script)
-        assert episode.total == env.spec.reward_threshold == 32.0
+        assert episode.total == env.spec.reward_threshold == threshold
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ def test_only_walking_the_path_solves_the_topdown_maze() -> None:
     path = list_moves(maze)
     network: Any = Scripted(path, path[:-1], [], [1] * 40, steps=40, idle=4)
     found = maze.evaluate(network, network.genomes, SEED)
-    assert found.fitness.numpy().tolist() == [33.0, 32.0, 1.0, 7.0]
+    assert found.fitness.numpy().tolist() == [27.0, 26.0, 1.0, 11.0]
     assert found.solved.numpy().tolist() == [True, False, False, False]
     assert found.behavior.numpy()[0].tolist() == [maze.layout.end.column + 0.5, maze.layout.end.row + 0.5]
     assert found.behavior.numpy()[2].tolist() == [1.5, 1.5]
@@ -114,22 +114,23 @@ def test_only_walking_the_path_solves_the_first_person_maze() -> None:
     network: Any = Scripted(path, path[:10], [], [FORWARD] * 100, steps=100, idle=NONE)
     found = maze.evaluate(network, network.genomes, SEED)
     assert found.solved.numpy().tolist() == [True, False, False, False]
-    assert found.fitness.numpy()[0] == 33.0
-    assert found.fitness.numpy()[2:].tolist() == [1.0, 7.0]
+    assert found.fitness.numpy()[0] == 19.0
+    assert found.fitness.numpy()[2:].tolist() == [1.0, 5.0]
     assert found.experience.shape == (4, 100, 3)
     np.testing.assert_allclose(found.experience[0, 0], [1.5, 1.5, 0.0])
 
 
 @pytest.mark.slow
 def test_progress_counts_path_squares_in_order_only() -> None:
-    above, inside = TopdownMaze(scoring="progress"), FirstPersonMaze(scoring="progress")
+    above = TopdownMaze(maze="long", scoring="progress")
+    inside = FirstPersonMaze(maze="long", scoring="progress")
     path = list_moves(above)
     down_first = [2, 2, 2, 2, 0, 0, 0, 0, *path[:28]]  # to the end of the path, back, and along it again
     network: Any = Scripted(path, path[:-1], down_first, [1] * 40, steps=40, idle=4)
     found = above.evaluate(network, network.genomes, SEED)
     assert found.fitness.numpy().tolist() == [33.0, 32.0, 29.0, 7.0]
     assert found.solved.numpy().tolist() == [True, False, False, False]
-    touched = TopdownMaze().evaluate(network, network.genomes, SEED)
+    touched = TopdownMaze(maze="long").evaluate(network, network.genomes, SEED)
     assert touched.fitness.numpy().tolist() == [33.0, 32.0, 30.0, 7.0]
     network = Scripted(list_actions(inside), [], [FORWARD] * 100, steps=100, idle=NONE)
     assert inside.evaluate(network, network.genomes, SEED).fitness.numpy().tolist() == [33.0, 1.0, 7.0]

@@ -25,16 +25,30 @@ def write(tmp_path: Path, text: str) -> str:
     return str(file)
 
 
-def test_the_default_maze_has_the_papers_properties() -> None:
-    layout = read_layout(None, 40)
+@pytest.mark.parametrize(
+    ("name", "side", "path", "turns"), [("stairs", 17, 27, 3), ("short", 11, 19, 4), ("long", 11, 33, 9)]
+)
+def test_the_built_in_mazes(name: str, side: int, path: int, turns: int) -> None:
+    layout = read_layout(name, 40)
     walk = layout.route()
-    assert (layout.height, layout.width) == (11, 11)
-    assert len(layout.squares()) == 65
-    assert len(layout.path) == 33
-    assert (walk[0], walk[-1], len(walk) - 1) == (layout.start, layout.end, 32)
+    assert (layout.height, layout.width) == (side, side)
+    assert len(layout.path) == path
+    assert (walk[0], walk[-1], len(walk)) == (layout.start, layout.end, path)
     moves = [(b.row - a.row, b.column - a.column) for a, b in itertools.pairwise(walk)]
     assert all(abs(down) + abs(right) == 1 for down, right in moves)
-    assert sum(a != b for a, b in itertools.pairwise(moves)) == 9
+    assert sum(a != b for a, b in itertools.pairwise(moves)) == turns
+
+
+def test_the_path_of_the_stairs_has_no_shortcuts() -> None:
+    layout = read_layout("stairs")
+    place = {square: number for number, square in enumerate(layout.route())}
+    for square, number in place.items():
+        for neighbour in layout.neighbours(square):
+            assert neighbour not in place or abs(place[neighbour] - number) == 1
+
+
+def test_a_record_from_before_mazes_had_names_means_the_long_maze() -> None:
+    assert read_layout(None).rows == read_layout("long").rows
 
 
 def test_a_custom_file_is_read(tmp_path: Path) -> None:

@@ -10,16 +10,19 @@ import pytest
 from tfsm_domains.pixel_maze.layout import Square, read_layout
 from tfsm_domains.pixel_maze.topdown import BLOCK, MOVES, Grid, build_grid
 
-LAYOUT = read_layout(None)
+LAYOUT = read_layout("stairs")
 GROUND = build_grid(LAYOUT)
 STEPS = 40
 
 
-def test_there_are_fifteen_views() -> None:
-    assert len(GROUND.squares) == 65
-    assert GROUND.views.shape == (15, 64, 64)
-    assert GROUND.goals == 33
-    assert GROUND.squares[GROUND.start] == LAYOUT.start
+@pytest.mark.parametrize(("maze", "squares", "goals"), [("stairs", 176, 27), ("short", 65, 19), ("long", 65, 33)])
+def test_there_are_fifteen_views(maze: str, squares: int, goals: int) -> None:
+    layout = read_layout(maze)
+    grid = build_grid(layout)
+    assert len(grid.squares) == squares
+    assert grid.views.shape == (15, 64, 64)
+    assert grid.goals == goals
+    assert grid.squares[grid.start] == layout.start
 
 
 @pytest.mark.parametrize("square", [Square(1, 1), Square(5, 3), Square(2, 7), Square(3, 3)])
@@ -73,20 +76,17 @@ def find_most_touched(grid: Grid, *, with_last_action: bool, least: int = 0) -> 
     return best
 
 
-def test_no_policy_without_memory_solves_the_maze() -> None:
-    assert find_most_touched(GROUND, with_last_action=False) == 18
-
-
-def test_no_policy_without_memory_solves_the_short_maze() -> None:
-    short = build_grid(read_layout("short", STEPS))
-    assert short.goals == 19
-    assert find_most_touched(short, with_last_action=False) == 12
+@pytest.mark.parametrize(("maze", "most"), [("stairs", 19), ("short", 12), ("long", 18)])
+def test_no_policy_without_memory_solves_a_maze(maze: str, most: int) -> None:
+    grid = build_grid(read_layout(maze, STEPS))
+    assert find_most_touched(grid, with_last_action=False) == most < grid.goals
 
 
 @pytest.mark.slow
-def test_memory_of_the_last_action_is_not_enough() -> None:
-    all_but_one = GROUND.goals - 1
-    assert find_most_touched(GROUND, with_last_action=True, least=all_but_one) == all_but_one
+def test_memory_of_the_last_action_is_not_enough_in_the_long_maze() -> None:
+    grid = build_grid(read_layout("long", STEPS))
+    all_but_one = grid.goals - 1
+    assert find_most_touched(grid, with_last_action=True, least=all_but_one) == all_but_one
 
 
 def test_an_agent_that_knows_the_path_walks_it_in_time() -> None:
