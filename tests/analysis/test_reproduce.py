@@ -20,7 +20,7 @@ from tfsm.analysis.claims import (
     solves_fewest,
     solves_more,
 )
-from tfsm.analysis.reproduce import FIGURES, Reproduction
+from tfsm.analysis.reproduce import FIGURES, Reproduction, summarize_claims
 from tfsm.analysis.results import Method, Study
 from tfsm.analysis.robustness import MutantSample, Robustness
 from tfsm.plugins import load_plugins
@@ -81,6 +81,23 @@ def test_a_claim_of_fitness_compares_fitness() -> None:
     assert ahead("d", "a", "b", 0.05).check(found).holds is True
     assert ahead("d", "b", "a", 0.05).check(found).holds is False
     assert "median -1.15 against -2.15" in ahead("d", "a", "b", 0.05).check(found).statistic
+
+
+def test_fewer_runs_than_the_papers_are_mentioned() -> None:
+    few = make_evidence(make_method("control", EARLY), make_method("sm-r", LATE))
+    note = "with 8 runs per method instead of 20"
+    assert Reproduction("parity", FIGURES["parity"], 1.0, few, []).scale_note == note
+    all_runs = make_evidence(make_method("control", range(10, 30)), make_method("sm-r", range(50, 70)))
+    assert Reproduction("parity", FIGURES["parity"], 1.0, all_runs, []).scale_note == ""
+
+
+def test_the_claims_of_several_results_are_one_table() -> None:
+    found = make_evidence(make_method("control", EARLY))
+    results = [Reproduction(name, FIGURES[name], 0.5, found, []) for name in ("parity", "topdown")]
+    table = summarize_claims(results)
+    claims = sum(len(FIGURES[name].claims) for name in ("parity", "topdown"))
+    assert sum(line.endswith("| undecided |") for line in table.splitlines()) == claims
+    assert "- topdown: scaled down to 0.5" in table
 
 
 @pytest.mark.parametrize(

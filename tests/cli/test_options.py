@@ -40,7 +40,7 @@ def sections(text: str) -> dict[str, list[str]]:
 def test_run_help_has_five_panels_in_order() -> None:
     panels = sections(get_help("run"))
     assert list(panels) == ["What to evolve", "Search", "Model", "Output", "Execution", "Other"]
-    assert panels["What to evolve"] == ["DOMAIN", "--mutation", "--intensity", "--set"]
+    assert panels["What to evolve"] == ["DOMAIN", "--mutation", "--intensity", "--set", "--profile"]
     assert panels["Search"] == ["--runs", "--selection", "--evaluations", "--population", "--seed"]
     assert panels["Model"] == ["--model", "--layers", "--trust-model"]
     assert {"--out", "--resume", "--checkpoint-every", "--observer", "--json", "-q"} == set(panels["Output"])

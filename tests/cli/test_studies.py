@@ -12,6 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.commands import tfsm, tfsm_process
+from tfsm.analysis.reproduce import FIGURES
+from tfsm.cli.options import SharedOptions
+from tfsm.cli.reproduce import DEFAULT_PROFILE, plan_figure
+from tfsm.plugins import load_plugins
 
 METHODS = "control,sm-g-abs"
 QUICK = ["simple-medium", "--mutation", METHODS, "--runs", "3", "--seed", "5", "--evaluations", "300"]
@@ -78,6 +82,8 @@ def test_an_interrupted_comparison_resumes_to_the_same_tables(comparison: Path) 
         (["reproduce", "parities"], "did you mean 'parity'?"),
         (["reproduce", "parity", "--scale", "0"], "expected a number above 0 and at most 1"),
         (["reproduce", "parity", "--scale", "nan"], "expected a number above 0 and at most 1"),
+        (["reproduce", "all", "--quick", "--scale", "0.1"], "--quick has its own scale"),
+        (["reproduce", "all", "--profile", "publish"], "did you mean 'published'?"),
     ],
 )
 def test_mistakes_are_reported_in_one_message_and_leave_no_files(
@@ -131,6 +137,22 @@ def test_robustness_writes_numbers_and_figure(comparison: Path) -> None:
     ]
     entries = json.loads((comparison / "left" / "robustness.json").read_text())["entries"]
     assert {(entry["operator"], len(entry["fraction"])) for entry in entries} == {("control", 50), ("sm-g-abs", 50)}
+
+
+def test_a_reproduction_is_planned_at_the_papers_scale_with_a_profile() -> None:
+    options = SharedOptions(profile="described")
+    plan = plan_figure(load_plugins(), "parity", runs=None, scale=1.0, quick=False, options=options)
+    settings = dict(plan.members["parity"])["sm-g-sum"].settings
+    assert (settings.runs, settings.evaluations, settings.init) == (20, 100_000, "xavier-normal")
+
+
+def test_a_quick_look_is_small() -> None:
+    plugins, options = load_plugins(), SharedOptions(profile=DEFAULT_PROFILE)
+    for name, figure in FIGURES.items():
+        plan = plan_figure(plugins, name, runs=None, scale=figure.quick, quick=True, options=options)
+        resolved = [settings.settings for members in plan.members.values() for _, settings in members]
+        assert all(settings.runs == 2 and settings.evaluations <= 5_000 for settings in resolved), name
+        assert all(settings.evaluations >= settings.population for settings in resolved)
 
 
 @pytest.mark.slow

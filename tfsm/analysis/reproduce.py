@@ -51,6 +51,10 @@ class Figure:
     """A number of evaluations at which the paper also compares success rates."""
     perturbed: bool = False
     """Whether the robustness of the solutions is measured afterwards."""
+    quick: float = 0.05
+    """The scale of a first look that takes a minute or two."""
+    quick_domains: int | None = None
+    """The number of domains of a first look; None: all."""
 
 
 FIGURES: Final[dict[str, Figure]] = {
@@ -68,6 +72,7 @@ FIGURES: Final[dict[str, Figure]] = {
             ),
             solves_all("simple-washout", "sm-g-abs", "sm-g-so"),
         ),
+        quick=0.1,
     ),
     "parity": Figure(
         "recurrent parity (figure 1)",
@@ -106,6 +111,8 @@ FIGURES: Final[dict[str, Figure]] = {
         LARGE,
         PIXELS,
         tuple(solves_more(domain, "sm-g-sum", name, 0.05) for domain, name in product(LARGE, ("sm-g-so", "control"))),
+        quick=0.005,
+        quick_domains=1,
     ),
     "topdown": Figure(
         "the topdown maze (figure 6)",
@@ -115,6 +122,7 @@ FIGURES: Final[dict[str, Figure]] = {
             solves_all("topdown-maze", "sm-g-sum", "sm-g-so"),
             *(faster("topdown-maze", name, "control", 0.001) for name in ("sm-g-sum", "sm-g-so")),
         ),
+        quick=0.02,
     ),
     "first-person": Figure(
         "the first-person 3D maze (figure 8)",
@@ -122,11 +130,14 @@ FIGURES: Final[dict[str, Figure]] = {
         PIXELS,
         tuple(solves_more("first-person-maze", name, "control", 0.05) for name in ("sm-g-sum", "sm-g-so")),
         runs=30,
+        quick=0.006,
     ),
 }
 
 
 SUMMARY_FOLDER: Final = "summary"
+SHARED_RUNS: Final[Mapping[str, str]] = {"robustness": "parity"}
+"""Results that look at the runs of another one."""
 ANSWERS: Final[Mapping[bool | None, str]] = {True: "yes", False: "no", None: "undecided"}
 
 
@@ -139,6 +150,7 @@ class Reproduction:
     scale: float
     evidence: Evidence
     command: Sequence[str]
+    profile: str = "published"
 
     def check_claims(self) -> list[tuple[Claim, Finding]]:
         """Return each claim with its finding."""
@@ -152,9 +164,10 @@ class Reproduction:
     @property
     def scale_note(self) -> str:
         """A note to show with every result that is not at full scale; empty at full scale."""
-        if self.scale == 1.0:
-            return ""
-        return f"scaled down to {self.scale:g} of the paper's runs and evaluations: a first look, not a result"
+        if self.scale != 1.0:
+            return f"scaled down to {self.scale:g} of the paper's runs and evaluations: a first look, not a result"
+        runs = min((len(method.outcomes) for _, method in self.methods), default=self.figure.runs)
+        return f"with {runs} runs per method instead of {self.figure.runs}" if runs < self.figure.runs else ""
 
     def save(self, folder: Path) -> None:
         """Write the claims and the outcome of each run."""
@@ -171,6 +184,7 @@ class Reproduction:
             "name": self.name,
             "title": self.figure.title,
             "scale": self.scale,
+            "profile": self.profile,
             "command": list(self.command),
             "claims": [{"claim": claim.text, **asdict(finding)} for claim, finding in self.check_claims()],
             "seconds": {f"{domain} {method.name}": _wall_time(method) for domain, method in self.methods},
@@ -203,6 +217,17 @@ class Reproduction:
             for o in method.outcomes:
                 writer.writerow([domain, method.name, intensity, o.run, int(o.solved), o.evaluations, o.best_fitness])
         return text.getvalue()
+
+
+def summarize_claims(reproductions: Sequence[Reproduction]) -> str:
+    """Return the claims of several results as one Markdown table."""
+    notes = [f"{one.name}: {one.scale_note}" for one in reproductions if one.scale_note]
+    lines = ["# The paper's claims", "", *(f"- {note}" for note in notes), *([""] if notes else [])]
+    lines += ["| experiment | claim | result | holds |", "|---|---|---|---|"]
+    for one in reproductions:
+        for claim, finding in one.check_claims():
+            lines.append(f"| {one.name} | {claim.text} | {finding.statistic} | {ANSWERS[finding.holds]} |")
+    return "\n".join(lines) + "\n"
 
 
 def _robustness_csv(robustness: Robustness) -> str:

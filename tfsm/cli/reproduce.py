@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from tfsm.analysis.reproduce import Figure, Reproduction
     from tfsm.analysis.robustness import Robustness
     from tfsm.plugins import Plugins
+    from tfsm.settings import ResolvedSettings
 
 FIGURE_NAMES: Final = ("simple", "parity", "robustness", "hard-maze", "large-scale", "topdown", "first-person")
 """The keys of `tfsm.analysis.reproduce.FIGURES`, for help without SciPy."""
+ALL: Final = "all"
 DEFAULT_PROFILE: Final = "published"
 
 
@@ -32,11 +35,15 @@ def reproduce(
         str,
         typer.Argument(
             metavar="FIGURE",
-            help=f"Result to reproduce: {', '.join(FIGURE_NAMES)}",
-            autocompletion=lambda: FIGURE_NAMES,
+            help=f"Result to reproduce: {', '.join(FIGURE_NAMES)}, or {ALL}",
+            autocompletion=lambda: (*FIGURE_NAMES, ALL),
             rich_help_panel=EXPERIMENT,
         ),
     ],
+    runs: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=2, help="Runs per method  [default: the paper's]", rich_help_panel=SEARCH),
+    ] = None,
     scale: Annotated[
         float,
         typer.Option(
@@ -45,68 +52,143 @@ def reproduce(
             rich_help_panel=SEARCH,
         ),
     ] = 1.0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Scale down to a minute or two per experiment", rich_help_panel=SEARCH)
+    ] = False,
     out: StudyDirectory = None,
     *,
     options: SharedOptions,
 ) -> None:
-    """Run one of the paper's experiments and check its claims.
+    """Run one of the paper's experiments, or all of them, and check its claims.
 
     Without --profile the settings are those of the paper's code, --profile published. An interrupted experiment
     continues when it is given the same --out again.
     """
-    from tfsm.analysis.claims import Evidence
-    from tfsm.analysis.reproduce import FIGURES, SUMMARY_FOLDER, Reproduction
-    from tfsm.analysis.results import load_studies
+    from tfsm.analysis.reproduce import FIGURES, SHARED_RUNS, SUMMARY_FOLDER, summarize_claims
 
-    if figure not in FIGURES:
-        raise UnknownNameError("result", figure, FIGURES)
+    if figure not in (*FIGURES, ALL):
+        raise UnknownNameError("result", figure, (*FIGURES, ALL))
     if not 0 < scale <= 1:
         raise TfsmError(f"--scale {scale:g}: expected a number above 0 and at most 1")
+    if quick and (scale != 1.0 or runs is not None):
+        raise TfsmError("--quick has its own scale: leave out --scale and --runs")
     plugins = get_plugins(ctx, options.disable_plugin)
-    experiment, options = FIGURES[figure], replace(options, profile=options.profile or DEFAULT_PROFILE)
+    options = replace(options, profile=options.profile or DEFAULT_PROFILE)
     # Mistakes are found before TensorFlow starts.
-    members = {domain: _members(plugins, domain, experiment, scale, options) for domain in experiment.domains}
+    plans = [
+        plan_figure(
+            plugins, name, runs=runs, scale=FIGURES[name].quick if quick else scale, quick=quick, options=options
+        )
+        for name in (FIGURES if figure == ALL else (figure,))
+    ]
 
     import_tensorflow()
     from tfsm.runs.directory import claim
 
     base = out if out is not None and out.is_dir() else claim(out, f"reproduce-{figure}")
-    extra = {"scale": scale}
+    reproductions = []
+    for plan in plans:
+        folder = base / SHARED_RUNS.get(plan.name, plan.name) if figure == ALL else base
+        folder.mkdir(exist_ok=True)
+        reproductions.append(run_plan(plugins, plan, folder, base, options))
+        if not options.json:
+            _print_claims(reproductions[-1])
+    wrote = base / SUMMARY_FOLDER / figure
+    if figure == ALL:
+        from tfsm.utils.atomic import write_text
+
+        wrote = base / "claims.md"
+        write_text(wrote, summarize_claims(reproductions))
+    if options.json:
+        results = [reproduction.as_dict() for reproduction in reproductions]
+        print_json(({"results": results} if figure == ALL else results[0]) | {"directory": base})
+    else:
+        make_console().print(f"\nwrote {wrote}", soft_wrap=True)
+
+
+class Plan(NamedTuple):
+    """One of the results, and the settings of its experiments."""
+
+    name: str
+    figure: Figure
+    scale: float
+    members: dict[str, list[tuple[str, ResolvedSettings]]]
+    """By domain: the name and the settings of each method."""
+
+
+def plan_figure(
+    plugins: Plugins, name: str, *, runs: int | None, scale: float, quick: bool, options: SharedOptions
+) -> Plan:
+    """Resolve the settings of a result's experiments.
+
+    Args:
+        plugins: the loaded plugins.
+        name: a key of `FIGURES`.
+        runs: the number of runs per method; None: the paper's.
+        scale: the share of the runs and evaluations.
+        quick: whether only the domains of a first look are run.
+        options: the options of the command.
+    """
+    from tfsm.analysis.reproduce import FIGURES
+
+    figure = FIGURES[name]
+    domains = figure.domains[: figure.quick_domains] if quick else figure.domains
+    members: dict[str, list[tuple[str, ResolvedSettings]]] = {domain: [] for domain in domains}
+    for domain, mutation in product(domains, figure.mutations):
+        count = runs or figure.runs
+        resolved = options.resolve(plugins, domain, mutation, runs=count)
+        if scale != 1.0:
+            count = max(2, round(count * scale))
+            evaluations = max(resolved.settings.population, round(resolved.settings.evaluations * scale))
+            resolved = options.resolve(plugins, domain, mutation, runs=count, evaluations=evaluations)
+        members[domain].append((mutation, resolved))
+    return Plan(name, figure, scale, members)
+
+
+def run_plan(plugins: Plugins, plan: Plan, folder: Path, base: Path, options: SharedOptions) -> Reproduction:
+    """Run what is not finished yet, and save the claims.
+
+    Args:
+        plugins: the loaded plugins.
+        plan: what to run.
+        folder: where the runs and the summary go.
+        base: the value of `--out` that continues an interrupted reproduction.
+        options: the options of the command.
+    """
+    from tfsm.analysis.claims import Evidence
+    from tfsm.analysis.reproduce import SUMMARY_FOLDER, Reproduction
+    from tfsm.analysis.results import load_studies
+
     studies = {}
-    for domain, its_members in members.items():
-        folder = base / domain
+    for domain, members in plan.members.items():
         result = run_members(
-            plugins, its_members, kind="compare", out=folder, quiet=options.quiet, extra=extra, resume_with=base
+            plugins,
+            members,
+            kind="compare",
+            out=folder / domain,
+            quiet=options.quiet,
+            extra={"scale": plan.scale},
+            resume_with=base,
         )
         if result.interrupted:
             raise typer.Exit(INTERRUPTED)
-        (studies[domain],) = load_studies([folder])
+        (studies[domain],) = load_studies([folder / domain])
     robustness = None
-    if experiment.perturbed:
-        robustness = _measure_robustness(plugins, base / experiment.domains[0], experiment.mutations, scale)
-    reproduction = Reproduction(figure, experiment, scale, Evidence(studies, robustness), ["tfsm", *sys.argv[1:]])
-    folder = base / SUMMARY_FOLDER / figure
-    reproduction.save(folder)
-    _draw(folder, base, reproduction)
-    if options.json:
-        print_json(reproduction.as_dict() | {"directory": base})
-    else:
-        _print_claims(reproduction)
-        make_console().print(f"\nwrote {folder}", soft_wrap=True)
-
-
-def _members(
-    plugins: Plugins, domain: str, experiment: Figure, scale: float, options: SharedOptions
-) -> list[tuple[str, Any]]:
-    members = []
-    for name in experiment.mutations:
-        resolved = options.resolve(plugins, domain, name, runs=experiment.runs)
-        if scale != 1.0:
-            runs = max(2, round(experiment.runs * scale))
-            evaluations = max(resolved.settings.population, round(resolved.settings.evaluations * scale))
-            resolved = options.resolve(plugins, domain, name, runs=runs, evaluations=evaluations)
-        members.append((name, resolved))
-    return members
+    if plan.figure.perturbed and any(method.solved for study in studies.values() for method in study.methods):
+        directory = folder / plan.figure.domains[0]
+        robustness = _measure_robustness(plugins, directory, plan.figure.mutations, plan.scale)
+    reproduction = Reproduction(
+        plan.name,
+        plan.figure,
+        plan.scale,
+        Evidence(studies, robustness),
+        ["tfsm", *sys.argv[1:]],
+        options.profile or DEFAULT_PROFILE,
+    )
+    summary = folder / SUMMARY_FOLDER / plan.name
+    reproduction.save(summary)
+    _draw(summary, folder, reproduction)
+    return reproduction
 
 
 def _measure_robustness(plugins: Plugins, directory: Path, mutations: tuple[str, ...], scale: float) -> Robustness:
@@ -144,7 +226,7 @@ def _draw(folder: Path, base: Path, reproduction: Reproduction) -> None:
         save_robustness(folder, reproduction.evidence.robustness)
         return
     figure = reproduction.figure
-    findings = compute_findings([base / domain for domain in figure.domains], at=figure.at)
+    findings = compute_findings([base / domain for domain in reproduction.evidence.studies], at=figure.at)
     save_figures(folder, findings)
     write_file(folder / "report.html", render_page(findings))
 
