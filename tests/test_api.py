@@ -148,6 +148,17 @@ WRONG: dict[str, tuple[Callable[[keras.Model], Any], str]] = {
     "unflatten": (lambda m: tfsm.unflatten(m, np.ones(3)), "got an array of shape (3,)"),
     "file": (lambda m: tfsm.load_model("no/such.keras"), "no such file"),
     "domain": (lambda m: tfsm.evolve("simple-esy"), "did you mean 'simple-easy'?"),
+    "no task": (lambda m: tfsm.evolve(model=m), "give exactly one of domain, data and fitness, got none"),
+    "two tasks": (lambda m: tfsm.evolve("parity", data=(X, X)), "got domain and data"),
+    "three tasks": (lambda m: tfsm.evolve("parity", data=1, fitness=1), "got domain and data and fitness"),
+    "loss of a domain": (lambda m: tfsm.evolve("parity", loss="mse"), "loss is for data: tfsm.evolve(data=(x, y), "),
+    "data": (lambda m: tfsm.evolve(model=m, data=X), "data: expected a pair (x, y) of arrays"),
+    "option of data": (
+        lambda m: tfsm.evolve(model=m, data=(X, X), bach=3),
+        "unknown key 'bach', did you mean 'batch'?",
+    ),
+    "labels": (lambda m: tfsm.evolve(model=m, data=(X, np.arange(6))), "y has the label 5, but the network has 2"),
+    "fitness": (lambda m: tfsm.evolve(model=m, fitness=len), "the fitness function len failed: TypeError"),
 }
 
 
@@ -174,3 +185,47 @@ def test_evolve_returns_a_champion_of_the_domains_network() -> None:
     champion = result.champion()
     np.testing.assert_array_equal(tfsm.flatten(champion), result.best.champion)
     assert result.solved == sum(run.solved for run in result.runs)
+
+
+def test_evolve_fits_data_from_the_weights_of_the_model(model: keras.Model, tmp_path: Path) -> None:
+    y = np.asarray(model(X))
+    losses: list[float] = []
+
+    class Watch(tfsm.Observer):
+        def on_interval(self, interval: Any) -> None:
+            losses.append(interval.metrics["validation_loss"])
+
+    result = tfsm.evolve(
+        model=model,
+        data=(X, y + 0.1),
+        validation=(X[:3], y[:3]),
+        mutation="control",
+        intensity=0.01,
+        population=4,
+        evaluations=40,
+        log_every=20,
+        out=tmp_path / "run",
+        observers=[Watch()],
+        size=2,
+    )
+    # The loss of the model itself is 0.01, that of other weights is larger by far.
+    assert -0.01 < result.best.best_fitness < 0
+    assert losses
+    assert all(0 < loss < 0.1 for loss in losses)
+    with np.load(tmp_path / "run" / "inputs" / "data.npz") as saved:
+        np.testing.assert_array_equal(saved["y_validation"], y[:3])
+
+
+def test_evolve_maximizes_a_function_of_a_model(model: keras.Model) -> None:
+    result = tfsm.evolve(
+        fitness=lambda network: -float(np.abs(np.asarray(network(X))).mean()),
+        model=model,
+        mutation="control",
+        intensity=0.05,
+        population=4,
+        evaluations=30,
+        size=2,
+    )
+    assert result.best.best_fitness > -np.abs(np.asarray(model(X))).mean()
+    champion = result.champion()
+    assert result.best.best_fitness == pytest.approx(-np.abs(np.asarray(champion(X))).mean(), rel=1e-4)

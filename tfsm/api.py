@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from tfsm.models.genome import flatten
 from tfsm.models.network import Network, build_network
 
 if TYPE_CHECKING:
+    from tfsm.plugins import Plugins
     from tfsm.plugins.registry import Kind
     from tfsm.runs.result import Result
 
@@ -128,7 +130,7 @@ def divergence(model: keras.Model, other: keras.Model | np.ndarray, experience: 
 
 
 def evolve(
-    domain: str | Domain,
+    domain: str | Domain | None = None,
     model: keras.Model | str | Path | None = None,
     mutation: str | Mutation = "sm-g-sum",
     intensity: float | None = None,
@@ -147,9 +149,15 @@ def evolve(
     address: str | None = None,
     grain: str | None = None,
     profile: str | None = None,
+    data: Any = None,
+    validation: Any = None,
+    loss: Any = None,
+    fitness: Callable[..., Any] | str | None = None,
     **options: Any,
 ) -> Result:
-    """Evolve a network for a domain in `runs` independent runs, by default with the paper's settings.
+    """Evolve a network for a domain, for data or for a fitness function, in `runs` independent runs.
+
+    Give exactly one of `domain`, `data` and `fitness`.
 
     Args:
         domain: the domain's name, or a domain of your own.
@@ -173,6 +181,13 @@ def evolve(
         address: the Ray cluster to use; None starts a local one.
         grain: the unit of work for a worker: `runs`, a group of runs, or `children`, a single child.
         profile: named settings for the domain, such as `published`, the choices of the paper's code.
+        data: a pair `(x, y)` of arrays, or a file of them, to fit; the domain `dataset` has the other options. A given
+            Keras model is the starting point of all runs, unless `init` says otherwise; the same holds for `fitness`.
+        validation: another pair, a file, or the share of the data to hold out; it is measured and logged, and never
+            used for selection.
+        loss: the name of a Keras loss, or a function from targets and outputs to one number per example.
+        fitness: a function from a Keras model to a number, higher is better; with `batched=True` from a batch of
+            networks to one number for each. Or its name, `package.module:function`.
         **options: options of the domain, operator, scheme or engine (`bits=3`, `floor=0.02`), like `--set`.
 
     >>> import tfsm
@@ -188,6 +203,8 @@ def evolve(
     from tfsm.settings import resolve
 
     plugins = load_plugins()
+    plugins, domain, task_options = _choose_task(plugins, domain, model, data, validation, loss, fitness)
+    options = {**task_options, **options}
     names: dict[str, Any] = {}
     given: tuple[tuple[Kind, Any], ...] = (("domain", domain), ("mutation", mutation), ("selection", selection))
     for kind, part in given:
@@ -229,3 +246,28 @@ def evolve(
         notify=lambda message: warnings.warn(message, stacklevel=2),
         backend=choose_backend(backend, workers, address, grain),
     )
+
+
+def _choose_task(
+    plugins: Plugins, domain: str | Domain | None, model: Any, data: Any, validation: Any, loss: Any, fitness: Any
+) -> tuple[Plugins, str | Domain, dict[str, Any]]:
+    """Return the domain, registered with the user's arrays or function if it is made of these, and its options."""
+    tasks = {"domain": domain, "data": data, "fitness": fitness}
+    given = [name for name, task in tasks.items() if task is not None]
+    if len(given) != 1:
+        raise TfsmError(f"give exactly one of domain, data and fitness, got {' and '.join(given) or 'none'}")
+    if data is None:
+        for name, value in (("validation", validation), ("loss", loss)):
+            if value is not None:
+                raise TfsmError(f"{name} is for data: tfsm.evolve(data=(x, y), {name}=...)")
+    if domain is not None:
+        return plugins, domain, {}
+    entry = plugins.domains["dataset" if data is not None else "fitness"]
+    part: Any = entry.load()
+    if data is not None:
+        instance, options = part.from_program(data, validation, loss)
+    else:
+        instance, options = part.from_program(fitness)
+    # Weights that come with a model object are not thrown away, unless the user says so.
+    defaults = {**entry.defaults, **({"init": "model"} if isinstance(model, keras.Model) else {})}
+    return plugins.with_entry(replace(entry, instance=instance, defaults=defaults)), entry.name, options

@@ -38,11 +38,13 @@ __all__ = [
     "SelectionContext",
     "StatefulSelection",
     "Stop",
+    "SupportsAnyModel",
     "SupportsBehaviorMap",
     "SupportsFiles",
     "SupportsFilm",
     "SupportsPerformance",
     "SupportsReuse",
+    "SupportsValidation",
     "Tensor",
 ]
 
@@ -72,9 +74,10 @@ class Mutation(Protocol):
 
     `seed` is the only source of randomness. An operator is written for one genome, and the engine maps it over a batch.
     One whose functions broadcast over leading axes, as all of `tfsm.kernels` do, sets `batched = True` and receives
-    `[B, ...]` at once, which is faster. Two more class attributes are optional: with `needs_gradient = True` a network
-    without a gradient is refused before the run; with `mates = True` the call also receives a second parent as the
-    keyword arguments `mate` and `mate_experience`.
+    `[B, ...]` at once, which is faster. Three more class attributes are optional: with `needs_gradient = True` a
+    network without a gradient is refused before the run; with `mates = True` the call also receives a second parent as
+    the keyword arguments `mate` and `mate_experience`; with `uses_experience = False` it also works where no experience
+    was recorded.
     """
 
     batched: ClassVar[bool] = False
@@ -214,6 +217,24 @@ class SupportsPerformance(Domain, Protocol):
 
     def performance(self, evaluation: Evaluation) -> Tensor:
         """Return the performance `[B]`: 0 if nothing was achieved, and higher is better."""
+        ...
+
+
+@runtime_checkable
+class SupportsAnyModel(Domain, Protocol):
+    """A domain that adapts to the user's model, instead of expecting the shapes of its default network."""
+
+    def for_model(self, model: keras.Model) -> Domain:
+        """Return the domain for a built model; raise a `TfsmError` if the model does not fit."""
+        ...
+
+
+@runtime_checkable
+class SupportsValidation(Domain, Protocol):
+    """A domain with data that selection does not use; runs log how their champions do on it."""
+
+    def validate(self, network: Network, genomes: Tensor) -> Mapping[str, Tensor]:
+        """Return measurements `[B]` of genomes `[B, P]` by name; none if there is no such data."""
         ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +18,12 @@ from tfsm.testing.suite import Check, CheckResult, PartUnderTest, checks_for, fi
 
 NEEDS = {"tensorboard": "tensorboard", "ple": "ple", "gym": "gymnasium"}
 """Modules without which a part cannot be made; `tests/domains/ple` holds that domain to the suite on a stand-in."""
-GIVEN: dict[str, dict[str, Any]] = {"gym": {"env": "CartPole-v1", "confirm": 0}}
+TABLE = str(Path(__file__).parent.parent / "domains" / "dataset" / "table.csv")
+GIVEN: dict[str, dict[str, Any]] = {"gym": {"env": "CartPole-v1", "confirm": 0}, "dataset": {"data": TABLE}}
 """Options without a default, and some that save time."""
 DEFAULT = (
     *("control", "sm-g-sum"),
-    *("simple-easy", "gym"),
+    *("simple-easy", "gym", "dataset"),
     *("tournament", "truncation"),
     "tensorboard",
 )
@@ -40,7 +42,8 @@ def runs(check: Check) -> bool:
     return check.target.startswith("check_runs:")
 
 
-ENTRIES = [entry for kind in KINDS for entry in load_plugins().parts(kind).values()]
+ENTRIES = [entry for kind in KINDS for entry in load_plugins().parts(kind).values() if entry.name != "fitness"]
+"""All parts but one that has no network of its own; `tests/domains/dataset` holds it to the suite with a model."""
 
 
 def cases(default: Collection[str]) -> list[Any]:

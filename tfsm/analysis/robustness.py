@@ -18,7 +18,7 @@ from tfsm.evolution.compile_plan import needs_autograph
 from tfsm.evolution.evaluation import Evaluator
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import mutate_batch
-from tfsm.interfaces import Domain, Evaluation, Mutation, Nest, SupportsPerformance, Tensor
+from tfsm.interfaces import Domain, Evaluation, Mutation, Nest, SupportsAnyModel, SupportsPerformance, Tensor
 from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network, build_network
 from tfsm.plugins import Plugins
@@ -265,6 +265,7 @@ def measure_robustness(
     settings = finished_runs[first].settings
     domain: Domain = build_part(plugins.domains[study.domain], settings.domain_options)
     model = finished_runs[first].champion(chosen[first][0].run)
+    domain = domain.for_model(model) if isinstance(domain, SupportsAnyModel) else domain
     network = build_network(model, settings.mutated_layers)
     evaluator = MutantEvaluator(domain, network, jit=finished_runs[first].jit)
     measure = _choose_measure(domain, evaluator, Initializer(settings.init, settings.init_scale), seed)

@@ -109,14 +109,8 @@ def choose_compiler(network: Network, compile: Compile = "auto") -> tuple[bool, 
     """Return whether to compile with XLA, and why."""
     if compile != "auto":
         return compile == "xla", f"compile = {compile!r}"
-    mapped = [plan for plan in network.program.layers if plan.mode == "mapped"]
-    if mapped:
-        return False, f"{mapped[0].name} is mapped ({mapped[0].reason})"
-    if network.program.convolutional:
-        return False, "convolutions are faster as a plain graph"
-    if network.program.has_long_sequences():
-        return False, "long sequences run in a loop"
-    return True, "every layer runs natively"
+    reason = network.program.reason_against_xla()
+    return not reason, reason or "every layer runs natively"
 
 
 def needs_autograph(*parts: object) -> bool:

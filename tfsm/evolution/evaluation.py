@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import needs_autograph
-from tfsm.interfaces import Domain, Evaluation, Failures, Nest, Tensor
+from tfsm.interfaces import Domain, Evaluation, Failures, Nest, SupportsValidation, Tensor
 from tfsm.models.network import Network
 
 WARM_UP: Final = 120.0
@@ -123,7 +123,7 @@ class Evaluator:
     def __init__(
         self, domain: Domain, network: Network, *, jit: bool, failure_policy: FailurePolicy | None = None
     ) -> None:
-        self.domain, self.network = domain, network
+        self.domain, self.network, self._jit = domain, network, jit
         self.failure_policy = failure_policy or FailurePolicy()
         self.is_compiled: bool = getattr(domain, "compiled", True)
         """Whether the domain is TensorFlow code."""
@@ -171,6 +171,28 @@ class Evaluator:
         As a plain graph: an eager roll-out and XLA's compiler both take longer than one evaluation is worth.
         """
         return self._call_graph(genome, tf.zeros([1, 2], tf.int32)).experience
+
+    @cached_property
+    def validates(self) -> bool:
+        """Whether the domain has validation data."""
+        if not isinstance(self.domain, SupportsValidation):
+            return False
+        genome = tf.constant(self.network.genome[None])
+        return bool(self._validate.get_concrete_function(genome).structured_outputs)
+
+    def validate(self, genome: np.ndarray) -> dict[str, float]:
+        """Return the domain's measurements of one genome `[P]` on validation data, which selection does not use."""
+        measured = self._validate(tf.constant(genome[None], self.network.dtype))
+        return {name: float(value[0]) for name, value in measured.items()}
+
+    @cached_property
+    def _validate(self) -> Any:
+        domain: Any = self.domain
+        return tf.function(
+            lambda genomes: dict(domain.validate(self.network, genomes)),
+            jit_compile=self._jit,
+            autograph=needs_autograph(domain),
+        )
 
     def _trace(self, genomes: Tensor, seed: Tensor) -> Evaluation:
         return self._check(self.domain.evaluate(self.network, genomes, seed))

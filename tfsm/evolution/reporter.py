@@ -62,6 +62,8 @@ class Reporter:
         """The run in lane 0."""
         self.reported_champions: dict[int, tuple[bool, float]] = {}
         """The last reported champion of each run: whether it solves the task, and its fitness."""
+        self._validated: dict[int, tuple[np.ndarray, dict[str, float]]] = {}
+        """The last champion of each lane that was measured on validation data, and the result."""
         self._evaluations: dict[int, int] = {}
         """Evaluations of the runs that ended here."""
         self.compile_seconds = 0.0
@@ -133,6 +135,7 @@ class Reporter:
                 line["coverage"] = healthy.size / np.isfinite(cells).all(axis=1).sum()
             if sensitivity.size:
                 line["sensitivity"] = spread(self._sections, sensitivity[place])
+            line |= self._validate_champion(lane)
             line |= {name: share for name, share in shares.items() if name not in line}
             intervals.append(
                 Interval(
@@ -190,6 +193,17 @@ class Reporter:
         if self._engine.probe.traces > traces:
             self.compile_seconds += time.perf_counter() - began
         return divergence, sensitivity
+
+    def _validate_champion(self, lane: int) -> dict[str, float]:
+        """Return how a run's champion does on validation data; it is measured once."""
+        evaluate = self._engine.variation.evaluate
+        if not evaluate.validates:
+            return {}
+        genome = self._engine.state.champion.gather_nd([[lane]]).numpy()[0]
+        last = self._validated.get(lane)
+        if last is None or not np.array_equal(last[0], genome):
+            self._validated[lane] = last = (genome, evaluate.validate(genome))
+        return last[1]
 
     def _new_champion(self, lane: int) -> Champion | None:
         """Return the champion of a run if it is another than the last one that was reported."""

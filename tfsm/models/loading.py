@@ -64,7 +64,7 @@ def load_or_build_model(name: str, *, trust: bool = False) -> keras.Model:
     """
     if not is_builder(name):
         return load_model(name, trust=trust)
-    build = _find_builder(name)
+    build = import_function(name, "a function that builds a model")
     try:
         model = build()
     except Exception as error:
@@ -84,12 +84,18 @@ def describe_model(name: str) -> str:
         return f"{name}, sha256 {hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-def _find_builder(name: str) -> Callable[[], Any]:
+def import_function(name: str, expected: str = "a function") -> Callable[..., Any]:
+    """Import the function `package.module:function`; modules in the working directory are found.
+
+    Args:
+        name: the module and the function.
+        expected: a description of the function, for the message if it is something else.
+    """
     module_name, _, path = name.partition(":")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # like `python -m`
     try:
-        builder: Any = importlib.import_module(module_name)
+        found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         missing = f"there is no module {error.name!r}"
         where = "" if error.name and module_name.startswith(error.name) else f"; {module_name} imports it"
@@ -97,11 +103,11 @@ def _find_builder(name: str) -> Callable[[], Any]:
     except Exception as error:
         raise TfsmError(f"{name}: cannot import {module_name}: {type(error).__name__}: {error}") from error
     for part in path.split("."):
-        if not hasattr(builder, part):
-            known = [key for key, value in vars(builder).items() if callable(value) and not key.startswith("_")]
+        if not hasattr(found, part):
+            known = [key for key, value in vars(found).items() if callable(value) and not key.startswith("_")]
             raise TfsmError(f"{name}: {module_name} has no {path!r}{suggestion(path, known)}")
-        builder = getattr(builder, part)
-    if not callable(builder):
-        raise TfsmError(f"{name}: expected a function that builds a model, got {type(builder).__name__}")
-    build: Callable[[], Any] = builder
-    return build
+        found = getattr(found, part)
+    if not callable(found):
+        raise TfsmError(f"{name}: expected {expected}, got {type(found).__name__}")
+    function: Callable[..., Any] = found
+    return function

@@ -133,6 +133,15 @@ class Program:
                     return True
         return False
 
+    def reason_against_xla(self) -> str:
+        """Return why the network should run as a plain graph; empty if XLA is the better choice."""
+        mapped = [plan for plan in self.layers if plan.mode == "mapped"]
+        if mapped:
+            return f"{mapped[0].name} is mapped ({mapped[0].reason})"
+        if self.convolutional:
+            return "convolutions are faster as a plain graph"
+        return "long sequences run in a loop" if self.has_long_sequences() else ""
+
     def run(
         self,
         values: Sequence[Tensor],

@@ -69,8 +69,12 @@ class Plugins:
     def with_part(self, kind: Kind, part: object) -> tuple[Plugins, str]:
         """Return plugins that also have an object as a part, and the part's name, which is that of its class."""
         entry = Entry.from_instance(kind, part)
-        changed: dict[str, Any] = {f"{kind}s": Parts(kind, [*self.parts(kind).values(), entry])}
-        return replace(self, **changed), entry.name
+        return self.with_entry(entry), entry.name
+
+    def with_entry(self, entry: Entry) -> Plugins:
+        """Return plugins that also have this part; it replaces one of the same name."""
+        changed: dict[str, Any] = {f"{entry.kind}s": Parts(entry.kind, [*self.parts(entry.kind).values(), entry])}
+        return replace(self, **changed)
 
     def warnings(self) -> list[str]:
         """Return one line per broken plugin."""

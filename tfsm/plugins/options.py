@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
 from math import isfinite
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from types import MappingProxyType, NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen, MultipleOf
 
@@ -21,6 +21,10 @@ from tfsm.errors import TfsmError, suggestion
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+
+OBJECT: Final[Mapping[str, bool]] = MappingProxyType({"object": True})
+"""The metadata of a field for an object of the user's program, such as an array, which is not an option."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -169,9 +169,9 @@ class Parts(Mapping[str, Entry]):
 
 
 def build_part(entry: Entry, options: Mapping[str, Any]) -> Any:
-    """Import a part and create it with its options; an instance is returned as it is."""
+    """Import a part and create it with its options; an instance gets the options that its entry declares."""
     if entry.instance is not None:
-        return entry.instance
+        return replace(entry.instance, **options) if entry.options is not None else entry.instance
     part = entry.load()
     try:
         return part(**options)

@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import keras
 
+from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import Plan, choose_compiler, make_plan
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluation import Evaluator, FailurePolicy
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import Adaptation, Variation
-from tfsm.interfaces import Domain, Mutation, Selection, StatefulSelection
+from tfsm.interfaces import Domain, Mutation, Selection, StatefulSelection, SupportsAnyModel
 from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.compatibility import check_compatible, check_differentiable
 from tfsm.models.genome import check_model
 from tfsm.models.loading import load_or_build_model
 from tfsm.models.network import Network, build_network
 from tfsm.plugins import Plugins, load_plugins
-from tfsm.plugins.registry import Kind, build_part
+from tfsm.plugins.registry import Entry, build_part
 from tfsm.settings import Settings
 
 
@@ -83,11 +83,17 @@ def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None =
         plugins.selections[settings.selection], settings.selection_options
     )
     initializer = Initializer(settings.init, settings.init_scale)
-    network = _build_network(settings, _choose_model(settings, domain, model), initializer)
+    domain, model = _choose_model(settings, domain, model)
+    network = _build_network(settings, model, initializer)
     jit, _ = choose_compiler(network, settings.engine.get("compile", "auto"))
     policy = FailurePolicy(settings.evaluation_timeout, settings.failures)
     evaluator = Evaluator(domain, network, jit=jit, failure_policy=policy)
     experience_bytes = evaluator.experience_bytes
+    if getattr(mutation, "uses_experience", True) and getattr(domain, "records_inputs", False) and not experience_bytes:
+        raise TfsmError(
+            f"the fitness function never calls the model, so there is no experience on which {settings.mutation!r} "
+            "could measure anything: call the model in the function, or use the mutation 'control'"
+        )
     if getattr(mutation, "needs_gradient", False) and evaluator.is_compiled:
         genome = initializer.genomes(network, fold_in(root_seed(settings.seed), 0, 0)[None])
         check_differentiable(network, genome, domain.observe(evaluator.sample_experience(genome)))
@@ -106,15 +112,21 @@ def build_engine(plugins: Plugins, settings: Settings, *, model: keras.Model | N
     return prepare(plugins, settings, model=model).engine()
 
 
-def _choose_model(settings: Settings, domain: Domain, model: keras.Model | None) -> keras.Model:
-    default, chosen = domain.network(), model
+def _choose_model(settings: Settings, domain: Domain, model: keras.Model | None) -> tuple[Domain, keras.Model]:
+    """Return the model to evolve, and the domain, adapted to it if it adapts."""
+    adapts = isinstance(domain, SupportsAnyModel)
+    default, chosen = None if adapts else domain.network(), model
     if chosen is None and settings.model is not None:
         chosen = load_or_build_model(settings.model, trust=settings.trust_model)
+    if chosen is not None:
+        check_model(chosen)
+    if isinstance(domain, SupportsAnyModel):
+        chosen = domain.network() if chosen is None else chosen
+        return domain.for_model(chosen), chosen
     if chosen is None:
-        return default
-    check_model(chosen)
+        return domain, default
     check_compatible(chosen, default, settings.domain)
-    return chosen
+    return domain, chosen
 
 
 def _build_network(settings: Settings, model: keras.Model, initializer: Initializer) -> Network:
@@ -159,7 +171,8 @@ class RunRecipe:
     """What a worker needs to build the same engine: settings, and parts and a model that no setting describes."""
 
     settings: Settings
-    from_instance: tuple[tuple[Kind, Any], ...] = ()
+    entries: tuple[Entry, ...] = ()
+    """Parts that are objects of the user's program."""
     model: keras.Model | None = None
     disabled: tuple[str, ...] = ()
     folder: str = field(default_factory=os.getcwd)
@@ -170,8 +183,8 @@ class RunRecipe:
         if Path(self.folder).is_dir():
             os.chdir(self.folder)
         plugins = load_plugins(disabled=self.disabled)
-        for kind, part in self.from_instance:
-            plugins, _ = plugins.with_part(kind, part)
+        for entry in self.entries:
+            plugins = plugins.with_entry(entry)
         return plugins
 
     def for_runs(self, count: int) -> RunRecipe:
@@ -187,4 +200,4 @@ def make_recipe(plugins: Plugins, settings: Settings, model: keras.Model | None 
         plugins.selections[settings.selection],
     )
     disabled = tuple(info.name for info in plugins.infos if info.state == "disabled")
-    return RunRecipe(settings, tuple((e.kind, e.instance) for e in chosen if e.instance is not None), model, disabled)
+    return RunRecipe(settings, tuple(entry for entry in chosen if entry.instance is not None), model, disabled)

@@ -20,7 +20,7 @@ from tfsm.evolution.observers import OBSERVER_METHODS
 from tfsm.interfaces import Nest
 from tfsm.plugins import load_plugins
 from tfsm.plugins.hookspecs import HOOKS_VERSION
-from tfsm.plugins.options import describe, union_members, validate
+from tfsm.plugins.options import OBJECT, describe, union_members, validate
 from tfsm.settings.sources import plugin_source
 from tfsm.settings.validation import check_source
 from tfsm.testing.suite import CheckFailure, CheckKind, PartUnderTest, PluginUnderTest, require
@@ -58,7 +58,9 @@ def registered_options_match_the_class(subject: PartUnderTest) -> None:
     if options is None or not is_dataclass(actual):
         return
     registered = {option.name: option.default for option in describe(options)}
-    found = {field.name: getattr(actual, field.name) for field in fields(actual) if field.init}
+    found = {
+        field.name: getattr(actual, field.name) for field in fields(actual) if field.init and field.metadata != OBJECT
+    }
     expected = {**registered, **subject.options}
     different = sorted(
         name for name in expected.keys() | found.keys() if expected.get(name, _NONSENSE) != found.get(name, _NONSENSE)

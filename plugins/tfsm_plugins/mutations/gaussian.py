@@ -19,6 +19,7 @@ class Control(ControlOptions):
 
     batched: ClassVar[bool] = True
     needs_gradient: ClassVar[bool] = False
+    uses_experience: ClassVar[bool] = False
 
     def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
         """Return the child; `intensity` is the standard deviation of the noise."""
