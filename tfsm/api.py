@@ -15,7 +15,15 @@ import keras
 import numpy as np
 
 from tfsm.errors import TfsmError
-from tfsm.functional import check_intensity, check_seed, default_direction, pack_seeds, prepare_experience
+from tfsm.functional import (
+    DEFAULT_MUTATION,
+    check_seed,
+    choose_strength,
+    default_direction,
+    describe_problems,
+    pack_seeds,
+    prepare_experience,
+)
 from tfsm.functional._batching import BatchRunner, build_operator, require_sensitivity
 from tfsm.interfaces import Domain, Mutation, Selection
 from tfsm.models.genome import flatten
@@ -32,10 +40,11 @@ __all__ = ["divergence", "evolve", "mutate", "sensitivity"]
 def mutate(
     model: keras.Model,
     experience: Any,
-    mutation: str = "sm-g-sum",
-    intensity: float = 0.01,
+    mutation: str = DEFAULT_MUTATION,
+    intensity: float | None = None,
     seed: int = 0,
     *,
+    divergence: float | str | None = None,
     layers: str | Sequence[str] | None = None,
     **options: Any,
 ) -> keras.Model:
@@ -47,35 +56,32 @@ def mutate(
         mutation: the operator's name.
         intensity: the standard deviation of the noise; for `sm-r` the target divergence.
         seed: the same seed gives the same child.
+        divergence: how far the child's outputs move on the experience, instead of an intensity: a number, or a
+            percentage of the variance of the model's outputs. 1% if neither is given.
         layers: names of the layers to mutate, with wildcards and shares of the intensity: `"conv*=0.1,@head"`; all
             layers with the full intensity if None.
         **options: the operator's options, as listed by `tfsm mutations`.
 
     >>> import keras, numpy as np, tfsm
     >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, activation="tanh")])
-    >>> child = tfsm.mutate(model, np.ones((4, 2)), "sm-r", intensity=0.1)
-    >>> round(tfsm.divergence(model, child, np.ones((4, 2))), 2)
+    >>> child = tfsm.mutate(model, np.ones((4, 2)), "sm-g-abs", divergence=0.1)
+    >>> round(tfsm.divergence(model, child, np.ones((4, 2))), 1)
     0.1
     """
-    check_intensity(intensity)
+    strength = choose_strength(intensity, divergence)
     check_seed(seed)
-    operator = build_operator(mutation, options)
+    operator = build_operator(mutation, options, strength.target)
     runner = BatchRunner(build_network(model, layers or ()), compiled=False)
     seen = prepare_experience(model, experience)
     genome = runner.network.genome[None]
-    child = runner.mutate(operator, genome, seen, intensity, pack_seeds(seed, 1, single=True))
-    if "unreached" in child.diagnostics and child.diagnostics["unreached"].any():
-        reached = float(runner.divergence(genome, child.genome, seen)[0])
-        warnings.warn(
-            f"{mutation}: no magnitude along this direction gives a divergence of {intensity:g}; "
-            f"the child's is {reached:.3g}",
-            stacklevel=2,
-        )
+    child = runner.mutate(operator, genome, seen, strength, pack_seeds(seed, 1, single=True))
+    for problem in describe_problems(child, strength):
+        warnings.warn(f"{mutation}: {problem}", stacklevel=2)
     return runner.network.child(child.genome[0])
 
 
 def sensitivity(
-    model: keras.Model, experience: Any, mutation: str = "sm-g-sum", direction: np.ndarray | None = None
+    model: keras.Model, experience: Any, mutation: str = DEFAULT_MUTATION, direction: np.ndarray | None = None
 ) -> np.ndarray:
     """Return how sensitive the outputs are to each weight: the raw vector `[P]`, before any guard.
 
@@ -132,8 +138,9 @@ def divergence(model: keras.Model, other: keras.Model | np.ndarray, experience: 
 def evolve(
     domain: str | Domain | None = None,
     model: keras.Model | str | Path | None = None,
-    mutation: str | Mutation = "sm-g-sum",
+    mutation: str | Mutation = DEFAULT_MUTATION,
     intensity: float | None = None,
+    divergence: float | str | None = None,
     selection: str | Selection | None = None,
     runs: int | None = None,
     seed: int | None = None,
@@ -165,6 +172,8 @@ def evolve(
             `package.module:function`. With `init="model"`, the default for a file, all runs start from its weights.
         mutation: the operator's name, or an operator of your own.
         intensity: the operator's intensity.
+        divergence: how far the outputs of a child move on its parent's experience, instead of an intensity: a number,
+            or a percentage of the variance of the parent's outputs.
         selection: the selection scheme's name, or a scheme of your own.
         runs: number of runs, evolved in lock step.
         seed: the random seed of the experiment.
@@ -213,6 +222,7 @@ def evolve(
             plugins, names[kind] = plugins.with_part(kind, part)
     overrides = {
         "intensity": intensity,
+        "divergence": divergence,
         "selection": names["selection"],
         "runs": runs,
         "seed": seed,

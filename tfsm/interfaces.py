@@ -43,6 +43,7 @@ __all__ = [
     "SupportsFiles",
     "SupportsFilm",
     "SupportsPerformance",
+    "SupportsPerturbation",
     "SupportsReuse",
     "SupportsValidation",
     "Tensor",
@@ -74,10 +75,11 @@ class Mutation(Protocol):
 
     `seed` is the only source of randomness. An operator is written for one genome, and the engine maps it over a batch.
     One whose functions broadcast over leading axes, as all of `tfsm.kernels` do, sets `batched = True` and receives
-    `[B, ...]` at once, which is faster. Three more class attributes are optional: with `needs_gradient = True` a
-    network without a gradient is refused before the run; with `mates = True` the call also receives a second parent as
-    the keyword arguments `mate` and `mate_experience`; with `uses_experience = False` it also works where no experience
-    was recorded.
+    `[B, ...]` at once, which is faster. More class attributes are optional: with `needs_gradient = True` a network
+    without a gradient is refused before the run; with `mates = True` the call also receives a second parent as the
+    keyword arguments `mate` and `mate_experience`; with `uses_experience = False` it also works where no experience was
+    recorded; with `targets_divergence = True` the intensity is itself a target divergence, and receives the one that
+    the user asks for.
     """
 
     batched: ClassVar[bool] = False
@@ -106,6 +108,19 @@ class Child(NamedTuple):
 
 
 @runtime_checkable
+class SupportsPerturbation(Mutation, Protocol):
+    """An operator that adds its intensity times a perturbation to the parent.
+
+    If the user asks for a divergence, this perturbation is rescaled to it. Any other operator is called with a small
+    intensity, and the change that it makes is rescaled.
+    """
+
+    def perturb(self, network: Network, parent: Tensor, experience: Nest, seed: Tensor) -> Tensor:
+        """Return the perturbation of a parent `[P]` at an intensity of one; its length does not matter."""
+        ...
+
+
+@runtime_checkable
 class SupportsReuse(Mutation, Protocol):
     """A batched operator with a sensitivity that the engine may cache for a parent's next child."""
 
@@ -119,6 +134,10 @@ class SupportsReuse(Mutation, Protocol):
 
     def child(self, network: Network, parent: Tensor, sensitivity: Tensor, intensity: Tensor, seed: Tensor) -> Tensor:
         """Return the same child as a call would, from a known sensitivity."""
+        ...
+
+    def perturb_known(self, network: Network, sensitivity: Tensor, seed: Tensor) -> Tensor:
+        """Return the same perturbation `[B, P]` as `perturb` would, from a known sensitivity."""
         ...
 
 

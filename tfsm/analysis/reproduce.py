@@ -213,7 +213,7 @@ class Reproduction:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["domain", "method", "intensity", "run", "solved", "evaluations", "best_fitness"])
         for domain, method in self.methods:
-            intensity = method.settings["intensity"]
+            intensity = method.settings.get("divergence") or method.settings["intensity"]
             for o in method.outcomes:
                 writer.writerow([domain, method.name, intensity, o.run, int(o.solved), o.evaluations, o.best_fitness])
         return text.getvalue()

@@ -23,6 +23,7 @@ from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network, build_network
 from tfsm.plugins import Plugins
 from tfsm.plugins.registry import build_part
+from tfsm.runs.build import divergence_target
 from tfsm.runs.finished_run import open_run
 from tfsm.settings import Settings, resolve
 from tfsm.utils.json_files import read_json, to_json, write_json
@@ -156,7 +157,8 @@ def build_operator(
 ) -> tuple[Settings, Mutation]:
     """Build an operator with its settings for a domain, or with those of the run if it is the run's own operator."""
     if name != settings.mutation or intensity is not None:
-        overrides = {"intensity": intensity}
+        # Other operators are compared at the run's own divergence, if it has one.
+        overrides = {"intensity": intensity, "divergence": settings.divergence if intensity is None else None}
         settings = resolve(plugins, domain=settings.domain, mutation=name, overrides=overrides, config=config).settings
     return settings, build_part(plugins.mutations[name], settings.mutation_options)
 
@@ -188,12 +190,13 @@ class MutantEvaluator:
         parents = tf.repeat(tf.convert_to_tensor(genome)[None], max(2, count), axis=0)
         return parents, self.evaluate(parents).experience
 
-    def mutate(self, mutation: Mutation, intensity: float, parents: Tensor, experience: Nest, seed: Tensor) -> Tensor:
-        """Return one mutant per parent `[B, P]`; the seed is `[2]`."""
+    def mutate(self, mutation: Mutation, settings: Settings, parents: Tensor, experience: Nest, seed: Tensor) -> Tensor:
+        """Return one mutant per parent `[B, P]` at the settings' intensity or divergence; the seed is `[2]`."""
+        target = divergence_target(settings)
         arguments = (
             parents,
             experience,
-            tf.constant(intensity, self.network.dtype),
+            tf.constant(settings.strength, self.network.dtype),
             fold_in(seed, 0, tf.range(parents.shape[0])),
         )
         key = (id(mutation), parents.shape[0])
@@ -203,7 +206,7 @@ class MutantEvaluator:
 
             def make(parents: Tensor, experience: Nest, intensity: Tensor, seeds: Tensor) -> Tensor:
                 observed = self._domain.observe(experience)
-                return mutate_batch(mutation, self.network, parents, observed, intensity, seeds).genome
+                return mutate_batch(mutation, self.network, parents, observed, intensity, seeds, target=target).genome
 
             self._compiled[key] = (
                 mutation,
@@ -329,12 +332,12 @@ def _perturb(
     before = float(measure.compute(evaluator.evaluate(parents))[0])
     after: list[np.ndarray] = []
     for chunk in range(-(-count // width)):
-        mutants = evaluator.mutate(mutation, settings.intensity, parents, experience, fold_in(seed, chunk))
+        mutants = evaluator.mutate(mutation, settings, parents, experience, fold_in(seed, chunk))
         after.append(measure.compute(evaluator.evaluate(mutants)).numpy())
     performance = np.concatenate(after)[:count]
     fraction = retention(before, performance, measure.zero)
     return MutantSample(
-        solution.method, solution.run, settings.mutation, settings.intensity, before, performance, fraction
+        solution.method, solution.run, settings.mutation, settings.strength, before, performance, fraction
     )
 
 

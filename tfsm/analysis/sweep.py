@@ -1,4 +1,4 @@
-"""The paper's grid search: the best intensity per operator, and how certain the choice is."""
+"""The paper's grid search: the best intensity or divergence per operator, and how certain the choice is."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ RESAMPLES: Final = 10_000
 
 @dataclass(frozen=True)
 class IntensityScore:
-    """Results with one intensity."""
+    """Results with one intensity or divergence."""
 
     intensity: float
+    """The intensity; in a sweep of divergences, the divergence."""
     solved: int
     runs: int
     evaluations: float
@@ -38,6 +39,14 @@ class IntensityChoice:
     """Best first."""
     by: str
     """The criterion: `evaluations`, or `fitness` if no run was solved with any intensity."""
+    setting: str = "intensity"
+    """What was tried: `intensity` or `divergence`."""
+    unit: str = ""
+    """`%` for divergences relative to the variance of the outputs, with `intensity` as the percentage."""
+
+    def describe(self, score: IntensityScore) -> str:
+        """Return what a score was measured with: `0.01` or `1%`."""
+        return f"{score.intensity:g}{self.unit}"
 
     @property
     def best(self) -> IntensityScore:
@@ -51,7 +60,9 @@ class IntensityChoice:
         return len(tried) > 1 and self.best.intensity in (min(tried), max(tried))
 
 
-def choose_intensity(mutation: str, tried: Mapping[float, Method], *, seed: int = 0) -> IntensityChoice:
+def choose_intensity(
+    mutation: str, tried: Mapping[float, Method], *, setting: str = "intensity", unit: str = "", seed: int = 0
+) -> IntensityChoice:
     """Choose the intensity with the highest average performance.
 
     Performance is how soon runs are solved, as in the paper's own tuning. If no run is solved, it is the best fitness.
@@ -59,6 +70,8 @@ def choose_intensity(mutation: str, tried: Mapping[float, Method], *, seed: int 
     Args:
         mutation: Name of the operator.
         tried: The runs with each intensity.
+        setting: What was tried, `intensity` or `divergence`.
+        unit: `%` for percentages.
         seed: Random seed of the resampling.
     """
     evaluations = {
@@ -80,7 +93,7 @@ def choose_intensity(mutation: str, tried: Mapping[float, Method], *, seed: int 
     ]
     # Ties are broken by fitness, then by the smaller intensity.
     scores.sort(key=lambda score: (-performance[score.intensity].mean(), -score.fitness, score.intensity))
-    return IntensityChoice(mutation, tuple(scores), by)
+    return IntensityChoice(mutation, tuple(scores), by, setting, unit)
 
 
 def _resample(performance: Sequence[np.ndarray], fitness: Sequence[np.ndarray], seed: int) -> np.ndarray:
@@ -97,14 +110,19 @@ def _resample(performance: Sequence[np.ndarray], fitness: Sequence[np.ndarray], 
 
 def format_toml(domain: str, choices: Sequence[IntensityChoice], command: Sequence[str]) -> str:
     """Format the choices as a section of a `tfsm.toml`."""
-    lines = [f"# Chosen by: {' '.join(command)}", f"[domains.{_toml_key(domain)}.intensity]"]
+    setting = choices[0].setting if choices else "intensity"
+    lines = [f"# Chosen by: {' '.join(command)}", f"[domains.{_toml_key(domain)}.{setting}]"]
     for choice in choices:
         best = choice.best
         lines.append(
-            f"{_toml_key(choice.mutation)} = {best.intensity:g}  # solved {best.solved} of {best.runs}, "
-            f"{best.evaluations:,.0f} evaluations on average, {best.sure:.0%} certain"
+            f"{_toml_key(choice.mutation)} = {_toml_value(choice.describe(best))}  # "
+            f"solved {best.solved} of {best.runs}, {best.evaluations:,.0f} evaluations on average, {best.sure:.0%} certain"
         )
     return "\n".join(lines) + "\n"
+
+
+def _toml_value(text: str) -> str:
+    return f'"{text}"' if text.endswith("%") else text
 
 
 def _toml_key(name: str) -> str:

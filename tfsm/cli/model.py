@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
@@ -48,7 +47,7 @@ DefaultMutation: TypeAlias = Annotated[
 ]
 
 
-@shared_options("layers", "trust_model", "json")
+@shared_options("divergence", "layers", "trust_model", "json")
 def mutate(
     ctx: typer.Context,
     model: ModelArgument,
@@ -59,8 +58,12 @@ def mutate(
     ],
     mutation: DefaultMutation = "sm-g-sum",
     intensity: Annotated[
-        float, typer.Option(metavar="S", help="Standard deviation of the noise; for sm-r, the divergence")
-    ] = 0.01,
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="Standard deviation of the noise; for sm-r, the divergence  [default: none, but --divergence 1%]",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed of the first child, then counting up")] = 0,
     count: Annotated[int, typer.Option(metavar="N", min=1, max=MAX_CHILDREN, help="Number of children")] = 1,
     set_: Annotated[
@@ -78,6 +81,7 @@ def mutate(
     import_tensorflow_for(entry)
     operator_options = _parse_options(entry.with_options(), set_ or ())
     parse_patterns(layers or ())
+    _check_strength(intensity, options.divergence)
     files = _child_files(out, count)
     parent, inputs = _load_model_and_experience(model, experience, trust=options.trust_model)
     from tfsm import api
@@ -86,12 +90,19 @@ def mutate(
     for number, file in enumerate(files):
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", UserWarning)
-            child = api.mutate(parent, inputs, mutation, intensity, seed + number, layers=layers, **operator_options)
+            child = api.mutate(
+                parent,
+                inputs,
+                mutation,
+                intensity,
+                seed + number,
+                divergence=options.divergence,
+                layers=layers,
+                **operator_options,
+            )
         for warning in warned:
             print_message(f"warning: {file}: {warning.message}")
         divergence = api.divergence(parent, child, inputs)
-        if not isfinite(divergence):
-            print_message(f"warning: {file}: the child's outputs are not finite; try a smaller --intensity")
         _save_child(child, file)
         children.append({"file": str(file), "seed": seed + number, "divergence": divergence})
     if options.json:
@@ -100,6 +111,7 @@ def mutate(
                 "model": model,
                 "mutation": mutation,
                 "intensity": intensity,
+                "divergence": options.divergence,
                 "layers": layers,
                 "options": operator_options,
                 "children": children,
@@ -107,6 +119,16 @@ def mutate(
         )
     else:
         _print_children(children)
+
+
+def _check_strength(intensity: float | None, divergence: str | None) -> None:
+    """Raise an error for a wrong intensity or divergence, before TensorFlow starts."""
+    from tfsm.settings.schema import parse_divergence
+
+    if intensity is not None and divergence is not None:
+        raise TfsmError("--intensity and --divergence exclude each other, give one of them")
+    if divergence is not None:
+        parse_divergence(divergence)
 
 
 def _load_model_and_experience(model: str, experience: Path, *, trust: bool) -> tuple[keras.Model, Any]:

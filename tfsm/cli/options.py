@@ -157,6 +157,14 @@ class SharedOptions:
             rich_help_panel=EXPERIMENT,
         ),
     ] = None
+    divergence: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D",
+            help="How far the outputs of a child move, instead of an intensity: 0.01, or 1% of their variance",
+            rich_help_panel=EXPERIMENT,
+        ),
+    ] = None
 
     selection: Annotated[
         str | None,
@@ -294,6 +302,7 @@ class SharedOptions:
     def overrides(self) -> dict[str, Any]:
         """Return the settings that these options override; None where the option was not given."""
         return {
+            "divergence": self.divergence,
             "selection": self.selection,
             "seed": self.seed,
             "evaluations": self.evaluations,

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -82,9 +83,13 @@ def sweep(
     domain: DomainName,
     mutation: MutationNames = None,
     grid: Annotated[
-        str,
-        typer.Option(metavar="X,...", help="Intensities to try, comma-separated; the paper's", rich_help_panel=SEARCH),
-    ] = PAPER_GRID,
+        str | None,
+        typer.Option(
+            metavar="X,...",
+            help=f"Intensities to try, comma-separated  [default: the paper's, {PAPER_GRID}]",
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
     runs: Annotated[
         int, typer.Option(metavar="N", help="Number of independent runs per intensity", rich_help_panel=SEARCH)
     ] = 8,
@@ -94,19 +99,23 @@ def sweep(
 ) -> None:
     """Find the best intensity of each operator on a domain.
 
-    Tries the intensities of a grid, and writes the best ones as settings. An interrupted sweep continues when it is
-    given the same --out again.
+    Tries the intensities of a grid, or with --divergence 0.1,0.01 divergences, and writes the best ones as settings. An
+    interrupted sweep continues when it is given the same --out again.
     """
     from tfsm.parallel.pool import choose_backend
 
     backend = choose_backend(options.backend, options.workers, options.address, options.grain)
     plugins = get_plugins(ctx, options.disable_plugin)
-    names, intensities = parse_mutations(plugins, mutation), _parse_grid(grid)
-    labels = {(name, x): f"{name}-{x:g}" for name in names for x in intensities}
+    names = parse_mutations(plugins, mutation)
+    setting, unit, values = _parse_grid(grid, options.divergence)
+    prefix = "" if setting == "intensity" else "divergence-"
+    labels = {(name, x): f"{name}-{prefix}{x:g}{unit}" for name in names for x in values}
+    options = replace(options, divergence=None)
     members = [
-        (label, options.resolve(plugins, domain, name, runs=runs, intensity=x)) for (name, x), label in labels.items()
+        (label, options.resolve(plugins, domain, name, runs=runs, **{setting: f"{x:g}%" if unit else x}))
+        for (name, x), label in labels.items()
     ]
-    extra = {"grid": intensities}
+    extra = {"grid": [f"{x:g}%" if unit else x for x in values]}
     result = run_members(plugins, members, kind="sweep", out=out, quiet=options.quiet, extra=extra, backend=backend)
 
     from tfsm.analysis.results import load_studies
@@ -116,9 +125,9 @@ def sweep(
     (study,) = load_studies([result.directory])
     choices = []
     for name in names:
-        tried = {x: method for x in intensities if (method := study.method(labels[name, x])) is not None}
+        tried = {x: method for x in values if (method := study.method(labels[name, x])) is not None}
         if tried:
-            choices.append(choose_intensity(name, tried))
+            choices.append(choose_intensity(name, tried, setting=setting, unit=unit))
     text = format_toml(domain, choices, ["tfsm", *sys.argv[1:]])
     file = result.directory / SETTINGS_FILE
     if not result.interrupted:
@@ -190,29 +199,37 @@ def run_members(
     return result
 
 
-def _parse_grid(grid: str) -> list[float]:
+def _parse_grid(grid: str | None, divergence: str | None) -> tuple[str, str, list[float]]:
+    """Return what to try: the setting, its unit, and the values."""
+    if grid is not None and divergence is not None:
+        raise TfsmError("--grid and --divergence exclude each other: try intensities or divergences")
+    flag, given = ("--grid", grid or PAPER_GRID) if divergence is None else ("--divergence", divergence)
+    example = PAPER_GRID if divergence is None else "0.1,0.01,0.001 or 10%,1%,0.1%"
+    texts = [text.strip() for text in given.split(",") if text.strip()]
+    unit = "%" if divergence is not None and texts and all(text.endswith("%") for text in texts) else ""
     try:
-        intensities = [float(text) for text in grid.split(",") if text.strip()]
+        values = [float(text.removesuffix(unit)) for text in texts]
     except ValueError:
-        raise TfsmError(f"--grid {grid}: expected comma-separated numbers, such as {PAPER_GRID}") from None
-    valid = all(0 <= x < float("inf") for x in intensities)
-    if not intensities or not valid or len(set(intensities)) < len(intensities):
-        raise TfsmError(f"--grid {grid}: expected different numbers >= 0, such as {PAPER_GRID}")
-    return intensities
+        raise TfsmError(f"{flag} {given}: expected comma-separated numbers, such as {example}") from None
+    valid = all(0 <= x < float("inf") for x in values)
+    if not values or not valid or len(set(values)) < len(values):
+        raise TfsmError(f"{flag} {given}: expected different numbers >= 0, such as {example}")
+    return ("intensity" if divergence is None else "divergence"), unit, values
 
 
 def _print_choices(choices: Sequence[IntensityChoice]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for column in ("operator", "intensity", "solved", "mean evaluations", "mean best fitness", "chosen", "certainty"):
+    setting = choices[0].setting if choices else "intensity"
+    for column in ("operator", setting, "solved", "mean evaluations", "mean best fitness", "chosen", "certainty"):
         table.add_column(column, justify="left" if column in ("operator", "chosen") else "right")
     for choice in choices:
         for score in choice.scores:
             reason = f"by {choice.by}" + (", at the edge of the grid" if choice.at_the_edge else "")
             table.add_row(
                 choice.mutation,
-                f"{score.intensity:g}",
+                choice.describe(score),
                 f"{score.solved}/{score.runs}",
                 f"{score.evaluations:,.0f}",
                 f"{score.fitness:.4f}",

@@ -360,7 +360,7 @@ class Engine:
         mutation = variation.mutation
         if self.plan.reuse and can_reuse(mutation, self.network, variation.count_experiences()):
             self._sensitivities = SensitivityCache(variation.evaluate, mutation, self.plan)
-        else:
+        if self._sensitivities is None or variation.has_target:
             diagnostics = variation.diagnostic_names()
         if variation.adaptation.on:
             diagnostics = [*diagnostics, "intensity"]

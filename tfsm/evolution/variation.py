@@ -6,6 +6,7 @@ kept beside the population; only the lanes whose parent has none yet are measure
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -15,8 +16,10 @@ from typing_extensions import TypeIs
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import Plan, TracedFunction, needs_autograph
+from tfsm.evolution.divergence_target import DivergenceTarget, perturb
 from tfsm.interfaces import Adapt, Child, Evaluation, Mutation, Nest, SupportsReuse, Tensor
 from tfsm.kernels.experience import to_dense
+from tfsm.kernels.line_search import SEARCH_DIAGNOSTICS
 from tfsm.kernels.random import fold_in, gaussian, root_seed, split
 from tfsm.kernels.sensitivity import divergence
 from tfsm.models.network import Network
@@ -74,6 +77,7 @@ def mutate_batch(
     intensity: Tensor,
     seed: Tensor,
     mates: tuple[Tensor, Nest] | None = None,
+    target: DivergenceTarget | None = None,
 ) -> Child:
     """Mutate parents `[B, P]` with an operator that is written for one genome or for a batch.
 
@@ -82,23 +86,26 @@ def mutate_batch(
         network: the network.
         parents: `[B, P]`.
         experience: what they saw: `[B, I, ...]`, or `[1, I, ...]` where all see the same.
-        intensity: one number, or `[B, 1]` where each has its own.
+        intensity: one number, or `[B, 1]` where each has its own; with a target, the divergence.
         seed: `[B, 2]`.
         mates: genomes and experience of the second parents, for an operator that recombines.
+        target: rescales what the operator changes to a divergence; None for an intensity.
     """
     if recombines(mutation) and mates is None:
         raise TfsmError(
             f"the operator {type(mutation).__name__} recombines two parents, but only one is given: it works within "
             "`tfsm run`, `tfsm compare` and `tfsm.evolve`"
         )
+    if target is not None and not getattr(mutation, "targets_divergence", False):
+        change = _perturb(mutation, network, parents, experience, seed)
+        return target.rescale(network, parents, experience, change, intensity)
+    if target is not None:
+        intensity = target.to_absolute(network, parents, experience, intensity)[:, None]
     if getattr(mutation, "batched", False):
         keywords = {} if mates is None else {"mate": mates[0], "mate_experience": mates[1]}
         return as_child(mutation(network, parents, experience, intensity, seed, **keywords))
     lanes = parents.shape[0] or tf.shape(parents)[0]
-
-    def widen(nest: Nest) -> Nest:
-        return tf.nest.map_structure(lambda x: tf.repeat(x, lanes, axis=0) if x.shape[0] == 1 else x, to_dense(nest))
-
+    widen = functools.partial(_widen, lanes)
     intensities = tf.broadcast_to(tf.reshape(intensity, [-1]), [lanes])
 
     def mutate_one(arguments: tuple[Any, ...]) -> Child:
@@ -108,6 +115,22 @@ def mutate_batch(
 
     second = () if mates is None else (mates[0], widen(mates[1]))
     return Child(*tf.vectorized_map(mutate_one, (parents, widen(experience), intensities, seed, *second)))
+
+
+def _perturb(mutation: Mutation, network: Network, parents: Tensor, experience: Nest, seed: Tensor) -> Tensor:
+    if getattr(mutation, "batched", False):
+        return perturb(mutation, network, parents, experience, seed)
+
+    def perturb_one(arguments: tuple[Any, ...]) -> Tensor:
+        parent, seen, own_seed = arguments
+        return perturb(mutation, network, parent, seen, own_seed)
+
+    lanes = parents.shape[0] or tf.shape(parents)[0]
+    return tf.vectorized_map(perturb_one, (parents, _widen(lanes, experience), seed))
+
+
+def _widen(lanes: Tensor | int, experience: Nest) -> Nest:
+    return tf.nest.map_structure(lambda x: tf.repeat(x, lanes, axis=0) if x.shape[0] == 1 else x, to_dense(experience))
 
 
 def as_child(result: Tensor | Child) -> Child:
@@ -302,6 +325,7 @@ class Variation:
         seed: the experiment's seed.
         plan: how to compile.
         adaptation: how the intensity adapts.
+        target: rescales children to a divergence, which `intensity` then is; None for an intensity.
     """
 
     def __init__(
@@ -314,7 +338,9 @@ class Variation:
         seed: int,
         plan: Plan,
         adaptation: Adaptation | None = None,
+        target: DivergenceTarget | None = None,
     ) -> None:
+        self._target = target
         self.evaluate, self.network, self.domain = evaluator, evaluator.network, evaluator.domain
         self.mutation, self.plan = mutation, plan
         self.adaptation = adaptation or Adaptation()
@@ -337,6 +363,11 @@ class Variation:
         self.template = evaluator.template
         """What an evaluation returns for one genome, as `tf.TensorSpec`s."""
 
+    @property
+    def has_target(self) -> bool:
+        """Whether children are rescaled to a divergence."""
+        return self._target is not None
+
     def initial_seeds(self, runs: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:
         """Return the seeds `[W, 2]` that draw and evaluate the initial individuals of these numbers."""
         draw_seed, evaluate_seed = _derive_initial_seeds(self.root_seed, runs, number)
@@ -357,7 +388,8 @@ class Variation:
         intensity = self.intensity.read_value()
         if self.adaptation.on:
             intensity = intensity * self._as_factor(parents.intensity_scale)
-        return Child(self._mutate_known(parents.genomes, sensitivity, intensity, seed), {})
+        experience = () if self._target is None else (parents.experience,)
+        return self._mutate_known(parents.genomes, sensitivity, intensity, seed, *experience)
 
     def divergence(self, parents: Parents, children: Tensor) -> Tensor:
         """Return how far the outputs of children `[W, P]` are from their parents', for what these saw: `[W]`."""
@@ -372,6 +404,8 @@ class Variation:
 
     def diagnostic_names(self) -> list[str]:
         """Return the names of the operator's diagnostics, in order."""
+        if self._target is not None and not getattr(self.mutation, "targets_divergence", False):
+            return sorted(SEARCH_DIAGNOSTICS)
         lanes, seen = self.plan.width, self._experience_specs()
         parents = tf.TensorSpec([lanes, self.network.size], self.network.dtype)
         more: tuple[Any, ...] = (tf.TensorSpec([lanes, 1], self.network.dtype),) if self.adaptation.on else ()
@@ -394,11 +428,17 @@ class Variation:
             intensity, more = intensity * more[0], more[1:]
         mates = (more[0], self.domain.observe(more[1])) if more else None
         seen = self.domain.observe(experience)
-        return mutate_batch(self.mutation, self.network, parents, seen, intensity, seed, mates)
+        return mutate_batch(self.mutation, self.network, parents, seen, intensity, seed, mates, self._target)
 
-    def _apply_to_known(self, parents: Tensor, sensitivity: Tensor, intensity: Tensor, seed: Tensor) -> Tensor:
+    def _apply_to_known(
+        self, parents: Tensor, sensitivity: Tensor, intensity: Tensor, seed: Tensor, *experience: Nest
+    ) -> Child:
+        """Return children of parents with known sensitivities; `experience` is needed for a target divergence only."""
         mutation: Any = self.mutation
-        return mutation.child(self.network, parents, sensitivity, intensity, seed)
+        if self._target is None:
+            return Child(mutation.child(self.network, parents, sensitivity, intensity, seed), {})
+        change = mutation.perturb_known(self.network, sensitivity, seed)
+        return self._target.rescale(self.network, parents, self.domain.observe(experience[0]), change, intensity)
 
     def _observe_outputs(self, genomes: Tensor, experience: Nest) -> Tensor:
         return self.network.rows(genomes, self.domain.observe(experience))

@@ -17,16 +17,20 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError, suggestion
+from tfsm.evolution.divergence_target import DivergenceTarget
 from tfsm.evolution.initialization import Initializer
-from tfsm.functional._batching import ExperienceBatch, require_sensitivity, resolve_operator, runner_for
-from tfsm.interfaces import Init, Mutation, Tensor
+from tfsm.functional._batching import ExperienceBatch, Strength, require_sensitivity, resolve_operator, runner_for
+from tfsm.interfaces import Child, Init, Mutation, Tensor
 from tfsm.kernels.random import fold_in, gaussian, root_seed
 from tfsm.models.genome import flatten
 from tfsm.models.inputs import prepare_inputs
 from tfsm.models.network import Network
+from tfsm.settings.schema import parse_divergence
 
 __all__ = ["divergence", "initial", "mutate", "outputs", "sensitivity", "streams"]
 
+DEFAULT_MUTATION = "sm-g-sum"
+DEFAULT_DIVERGENCE = "1%"
 BLOCK = 256
 """Streams derived per call, so that one compiled function serves any number of them."""
 
@@ -35,10 +39,11 @@ def mutate(
     model: keras.Model,
     genomes: Any,
     experience: Any,
-    mutation: str | Mutation = "sm-g-sum",
-    intensity: float = 0.01,
+    mutation: str | Mutation = DEFAULT_MUTATION,
+    intensity: float | None = None,
     seed: Any = 0,
     *,
+    divergence: float | str | None = None,
     each: bool = False,
     **options: Any,
 ) -> np.ndarray:
@@ -53,6 +58,8 @@ def mutate(
         experience: inputs `[N, ...]` that the networks saw; a list or dict of them for a model with several inputs.
         mutation: the operator's name, or an operator.
         intensity: the standard deviation of the noise; for `sm-r` the target divergence. One number for all genomes.
+        divergence: how far the outputs of each child move on the experience, instead of an intensity: a number, or a
+            percentage of the variance of the parent's outputs. 1% if neither is given.
         seed: an integer, which stands for `streams(seed, B)`, or an array of B streams. For a single genome `[P]`
             the seed itself is the stream, as in `tfsm.mutate`.
         each: whether each genome has its own experience, `[B, N, ...]`.
@@ -61,29 +68,25 @@ def mutate(
     >>> import keras, numpy as np, tfsm
     >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3, activation="tanh")])
     >>> parents = tfsm.functional.initial(model, 5)
-    >>> children = tfsm.functional.mutate(model, parents, np.ones((4, 2)), "sm-r", intensity=0.1)
+    >>> children = tfsm.functional.mutate(model, parents, np.ones((4, 2)), "sm-g-abs", divergence=0.1)
     >>> children.shape == parents.shape == (5, 9)
     True
-    >>> tfsm.functional.divergence(model, parents, children, np.ones((4, 2))).round(2)
+    >>> tfsm.functional.divergence(model, parents, children, np.ones((4, 2))).round(1)
     array([0.1, 0.1, 0.1, 0.1, 0.1], dtype=float32)
     """
-    check_intensity(intensity)
+    strength = choose_strength(intensity, divergence)
     runner = runner_for(model)
-    operator = resolve_operator(runner.operators, mutation, options)
+    operator = resolve_operator(runner.operators, mutation, options, strength.target)
     parents, single = prepare_genomes(runner.network, genomes)
     seeds = pack_seeds(seed, len(parents), single=single)
     if not len(parents):
         return parents.copy()
     seen = prepare_experience(model, experience, len(parents), each=each)
-    child = runner.mutate(operator, parents, seen, intensity, seeds)
-    if "unreached" in child.diagnostics and child.diagnostics["unreached"].any():
-        name = mutation if isinstance(mutation, str) else type(mutation).__name__
-        # Without numbers of this particular call, so that Python shows the warning once and not a thousand times.
-        warnings.warn(
-            f"{name}: along some directions no magnitude gives a divergence of {intensity:g}; "
-            "these children are the nearest ones found",
-            stacklevel=2,
-        )
+    child = runner.mutate(operator, parents, seen, strength, seeds)
+    name = mutation if isinstance(mutation, str) else type(mutation).__name__
+    # Without numbers of this particular call, so that Python shows a warning once and not a thousand times.
+    for problem in describe_problems(child, strength):
+        warnings.warn(f"{name}: {problem}", stacklevel=2)
     return child.genome[0] if single else child.genome
 
 
@@ -91,7 +94,7 @@ def sensitivity(
     model: keras.Model,
     genomes: Any,
     experience: Any,
-    mutation: str | Mutation = "sm-g-sum",
+    mutation: str | Mutation = DEFAULT_MUTATION,
     direction: Any = None,
     *,
     each: bool = False,
@@ -115,7 +118,7 @@ def sensitivity(
            [2., 1., 1.]], dtype=float32)
     """
     runner = runner_for(model)
-    operator = require_sensitivity(resolve_operator(runner.operators, mutation, {}), mutation)
+    operator = require_sensitivity(resolve_operator(runner.operators, mutation, {}, None), mutation)
     batch, single = prepare_genomes(runner.network, genomes)
     if direction is None:
         direction = default_direction(runner.network)
@@ -346,6 +349,30 @@ def _check_streams(seed: Any, count: int) -> np.ndarray:
     if (numbers < 0).any() or (numbers > 2**63 - 1).any():
         raise TfsmError("seed: expected whole numbers from 0 to 2**63 - 1 only")
     return numbers.astype(np.int64)
+
+
+def choose_strength(intensity: float | None, divergence: float | str | None) -> Strength:
+    """Return how strongly to mutate, by the one argument that is given; by the default divergence if none is."""
+    if intensity is not None and divergence is not None:
+        raise TfsmError(f"intensity={intensity!r} and divergence={divergence!r} exclude each other, give one of them")
+    if intensity is not None:
+        check_intensity(intensity)
+        return Strength(float(intensity), None)
+    parsed = parse_divergence(DEFAULT_DIVERGENCE if divergence is None else divergence)
+    return Strength(parsed.value, DivergenceTarget(relative=parsed.relative))
+
+
+def describe_problems(child: Child, strength: Strength) -> list[str]:
+    """Describe what is wrong with children, given as arrays with the diagnostics of `BatchRunner.mutate`."""
+    problems = []
+    if "unreached" in child.diagnostics and child.diagnostics["unreached"].any():
+        problems.append(
+            f"along some directions no magnitude gives a divergence of {strength}; these children are the nearest ones "
+            "found"
+        )
+    if not child.diagnostics["finite"].all():
+        problems.append("the outputs of some children are not finite; try a divergence or a smaller intensity")
+    return problems
 
 
 def check_intensity(intensity: Any) -> None:

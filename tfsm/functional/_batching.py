@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import make_plan
+from tfsm.evolution.divergence_target import DivergenceTarget
 from tfsm.evolution.variation import map_one_by_one, mutate_batch
 from tfsm.interfaces import Child, Mutation, Nest, Tensor
 from tfsm.kernels.sensitivity import divergence as divergence_of_rows
@@ -24,8 +25,9 @@ from tfsm.models.compatibility import check_differentiable
 from tfsm.models.genome import check_model
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
-from tfsm.plugins.options import validate
+from tfsm.plugins.options import option_names, validate
 from tfsm.plugins.registry import build_part
+from tfsm.settings.schema import Divergence
 
 MAX_CACHED: Final = 64
 """More than a program with a few operators needs, and few enough for one that keeps making new ones."""
@@ -72,25 +74,41 @@ class SupportsSensitivity(Protocol):
         ...
 
 
-def build_operator(mutation: str, options: Mapping[str, Any]) -> Mutation:
-    """Return an operator by name and options."""
+class Strength(NamedTuple):
+    """How strongly to mutate."""
+
+    value: float
+    """The intensity; with a target, the divergence."""
+    target: DivergenceTarget | None
+
+    def __str__(self) -> str:
+        return str(Divergence(self.value, self.target is not None and self.target.relative))
+
+
+def build_operator(mutation: str, options: Mapping[str, Any], target: DivergenceTarget | None = None) -> Mutation:
+    """Return an operator by name and options, by default with the guard that suits an intensity or a divergence."""
     entry = load_plugins().mutations[mutation].with_options()
     if entry.options is not None:
         options = validate(entry.options, options, where=f"mutation {mutation!r}:")
+        if target is not None and "guard" in option_names(entry.options):
+            options = {"guard": "relative", **options}
     return cast(Mutation, build_part(entry, dict(options)))
 
 
-def resolve_operator(cache: LruCache, mutation: str | Mutation, options: Mapping[str, Any]) -> Mutation:
+def resolve_operator(
+    cache: LruCache, mutation: str | Mutation, options: Mapping[str, Any], target: DivergenceTarget | None
+) -> Mutation:
     """Return a hashable operator: the one given, or the one of this name and these options.
 
     Args:
         cache: the operators built so far.
         mutation: a name or an operator.
         options: options of an operator given by name.
+        target: how its children are rescaled to a divergence; None for an intensity.
     """
     if isinstance(mutation, str):
-        key = f"{mutation} {sorted(options.items())}"
-        operator: Mutation = cache.get(key, lambda: build_operator(mutation, options))
+        key = f"{mutation} {sorted(options.items())} {target}"
+        operator: Mutation = cache.get(key, lambda: build_operator(mutation, options, target))
     else:
         operator = _check_operator(mutation, options)
     try:
@@ -159,17 +177,24 @@ class BatchRunner:
         self._differentiable = LruCache()
 
     def mutate(
-        self, operator: Mutation, genomes: np.ndarray, seen: ExperienceBatch, intensity: float, seeds: np.ndarray
+        self, operator: Mutation, genomes: np.ndarray, seen: ExperienceBatch, strength: Strength, seeds: np.ndarray
     ) -> Child:
-        """Return the children of genomes `[B, P]` with seeds `[B, 2]`, as arrays; the operator must be hashable."""
+        """Return the children of genomes `[B, P]` with seeds `[B, 2]`, as arrays; the operator must be hashable.
+
+        The diagnostic `finite` says whether the outputs of a child `[B]` are.
+        """
+        target = strength.target
 
         def body(lanes: Sequence[Tensor], inputs: list[Tensor], shared: Sequence[Tensor]) -> Child:
-            return mutate_batch(operator, self.network, lanes[0], inputs, shared[0], lanes[1])
+            child = mutate_batch(operator, self.network, lanes[0], inputs, shared[0], lanes[1], target=target)
+            rows = self.network.rows(child.genome, inputs)
+            finite = tf.reduce_all(tf.math.is_finite(rows), axis=[1, 2])
+            return Child(child.genome, {**child.diagnostics, "finite": finite})
 
         if getattr(operator, "needs_gradient", False):
             self._check_differentiable(genomes, seen)
-        scale = tf.constant(intensity, self.network.dtype)
-        return cast(Child, self._run(("mutate", operator), body, (genomes, seeds), seen, (scale,)))
+        value = tf.constant(strength.value, self.network.dtype)
+        return cast(Child, self._run(("mutate", operator, target), body, (genomes, seeds), seen, (value,)))
 
     def sensitivity(
         self, operator: SupportsSensitivity, genomes: np.ndarray, seen: ExperienceBatch, directions: np.ndarray

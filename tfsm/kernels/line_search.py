@@ -12,6 +12,9 @@ from tfsm.interfaces import Tensor
 MAX_MAGNITUDE = 1e6
 """Magnitudes stop here; a target that is not reached by then is out of reach."""
 
+SEARCH_DIAGNOSTICS = ("search_steps", "unreached")
+"""What a search reports about itself: its number of trials, and whether the target was out of reach."""
+
 
 class LineSearchResult(NamedTuple):
     """The end of a line search; all fields are `[B]`."""
@@ -81,6 +84,20 @@ def line_search(
     )
     reached = nothing | (tf.abs(state.best_value - target) <= tolerance * target)
     return LineSearchResult(state.best, state.best_value, reached, state.steps)
+
+
+def search_magnitude(
+    measure: Callable[[Tensor], Tensor], parent: Tensor, target: Tensor, *, tolerance: float, max_steps: int
+) -> LineSearchResult:
+    """Search for magnitudes `[B]` for parents `[B, P]` at which `measure` is `target`, a scalar or `[B, 1]`."""
+    targets = tf.broadcast_to(tf.reshape(tf.cast(target, parent.dtype), [-1]), tf.shape(parent)[:1])
+    return line_search(measure, targets, tf.sqrt(targets), tolerance=tolerance, max_steps=max_steps)
+
+
+def search_diagnostics(result: LineSearchResult) -> dict[str, Tensor]:
+    """Return the diagnostics `[B]` of a line search, for the log."""
+    values = (tf.cast(result.steps, tf.float32), tf.cast(~result.reached, tf.float32))
+    return dict(zip(SEARCH_DIAGNOSTICS, values, strict=True))
 
 
 def _advance(s: _Bracket, value: Tensor, target: Tensor, tolerance: float) -> _Bracket:

@@ -27,24 +27,32 @@ less so the more probes there are.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol
 
 import tensorflow as tf
 
 from tfsm.interfaces import Nest, Tensor
-from tfsm.kernels.experience import IndexedFrames
+from tfsm.kernels.experience import IndexedFrames, to_dense
 from tfsm.kernels.random import fold_in, random_bits
 
+COPY_BYTES = 2**28
+"""Maximum memory for the copies of genomes by which per-example gradients are computed at a time."""
 UNROLLED_OUTPUTS = 8
 """Up to this number of outputs the graph has one backward pass each; more run in a loop, which compiles faster."""
+
+_LEAST_SENSITIVITY = 1e-30
+"""Below this, sensitivities and their squares are lost to rounding, and count as zero."""
+_CONSTANT_SHARE = 1e-10
+"""Outputs whose variance is a smaller share of their mean square than this are constant up to rounding."""
 
 ElementSize = Callable[[Tensor], Tensor]
 """The size of gradients, element by element: `tf.abs` or `tf.square`."""
 SumOverExamples = Callable[[Sequence[Tensor], ElementSize], Tensor]
 """From the gradients with respect to the deltas, and a size, to the sum over inputs of gradients' sizes `[B, P]`."""
 SizeSum = Callable[[Tensor], Tensor]
-"""From a cotangent `[R, K]` to the sum of the gradients' sizes over inputs `[B, P]`."""
+"""From cotangents `[B, R, K]`, or `[1, R, K]` for all genomes, to the gradients' sizes summed over inputs `[B, P]`."""
 
 
 class SupportsRows(Protocol):
@@ -110,6 +118,35 @@ def guard_sensitivity(sensitivity: Tensor, zero: float, floor: float) -> Tensor:
     return tf.maximum(replaced, floor)
 
 
+def guard_relative(sensitivity: Tensor, share: float) -> Tensor:
+    r"""Return the sensitivity `[..., P]` with a lower bound relative to the network's own sensitivities.
+
+    .. math:: s'_p = \max(s_p, \rho r), \quad r = \sqrt{\tfrac1P \textstyle\sum_p s_p^2}
+
+    A weight with a sensitivity of exactly zero, such as that of a dead unit, counts as one of average sensitivity
+    `r`. If no output depends on any weight, all weights count the same. Multiplying all sensitivities by a number
+    multiplies the result by that number: the guard has no scale of its own.
+    """
+    largest = tf.reduce_max(sensitivity, axis=-1, keepdims=True)
+    largest = tf.where(largest > _LEAST_SENSITIVITY, largest, tf.ones_like(largest))
+    scaled = sensitivity / largest  # squares of tiny numbers would vanish
+    root_mean_square = tf.sqrt(tf.reduce_mean(tf.square(scaled), axis=-1, keepdims=True))
+    average = tf.where(root_mean_square > _LEAST_SENSITIVITY, root_mean_square, tf.ones_like(root_mean_square))
+    return largest * tf.where(scaled == 0, average, tf.maximum(scaled, share * average))
+
+
+def variance_of(rows: Tensor) -> Tensor:
+    """Return the variance `[...]` of output rows `[..., I, K]` over experiences, summed over outputs.
+
+    Outputs that do not vary, such as those for a single experience, have no variance to compare with: their mean square
+    takes its place, or 1 if they are all zero.
+    """
+    centred = rows - tf.reduce_mean(rows, axis=-2, keepdims=True)
+    variance, square = (tf.reduce_mean(tf.reduce_sum(tf.square(x), axis=-1), axis=-1) for x in (centred, rows))
+    fallback = tf.where(square > 0, square, tf.ones_like(square))
+    return tf.where(variance > _CONSTANT_SHARE * square, variance, fallback)
+
+
 def clip_change(change: Tensor, limit: float | None) -> Tensor:
     """Return a perturbation in which no weight changes by more than `limit`."""
     return change if limit is None else tf.clip_by_value(change, -limit, limit)
@@ -124,7 +161,11 @@ def sum_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest) -> Ten
             network.rows(genomes, inputs), axis=[0, 1]
         )  # [K]; genomes do not mix, so one sum is enough
     outputs = totals.shape[0]
-    return tf.sqrt(_sum_over(outputs, lambda k: tf.square(_pull_back(tape, totals, genomes, tf.one_hot(k, outputs)))))
+    return tf.sqrt(
+        _sum_over(
+            outputs, lambda k: tf.square(_pull_back(tape, totals, genomes, tf.one_hot(k, outputs))), genomes.shape
+        )
+    )
 
 
 @accepts_single_genome
@@ -135,14 +176,14 @@ def abs_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest) -> Ten
     `|a_i d_i^T|` over experiences is `|A|^T |D|`. Otherwise each experience gets a copy of its genome.
     """
     mean, outputs = _mean_sizes(network, genomes, inputs, tf.abs)
-    return tf.sqrt(_sum_over(outputs, lambda k: tf.square(mean(k))))
+    return tf.sqrt(_sum_over(outputs, lambda k: tf.square(mean(k)), genomes.shape))
 
 
 @accepts_single_genome
 def rms_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest) -> Tensor:
     """Return the exact sensitivity of SM-G-RMS `[B, P]`, in the same way and at the same cost as `abs_sensitivity`."""
     mean, outputs = _mean_sizes(network, genomes, inputs, tf.square)
-    return tf.sqrt(_sum_over(outputs, mean))
+    return tf.sqrt(_sum_over(outputs, mean, genomes.shape))
 
 
 def second_order_sensitivity(network: SupportsRows, genomes: Tensor, inputs: Nest, direction: Tensor) -> Tensor:
@@ -178,6 +219,29 @@ def estimate_sum_sensitivity(
 
 
 @accepts_single_genome
+def estimate_abs_sensitivity(
+    network: SupportsRows, genomes: Tensor, inputs: Nest, seed: Tensor, *, probes: int
+) -> Tensor:
+    """Estimate the sensitivity of SM-G-ABS `[B, P]`, with one random sign per output.
+
+    The mean size of a sum of gradients with random signs stands for the root of the sum of their squares. For many
+    outputs of similar weight the two agree; otherwise the estimate is up to 1.25 times too large. Outputs are combined
+    within an experience, and not after averaging over experiences, which is also never smaller.
+
+    The arguments are those of `estimate_rms_sensitivity`.
+    """
+    count = tf.nest.flatten(inputs)[0].shape[1]
+    sizes, rows, outputs = _sum_sizes(network, genomes, inputs, tf.abs)
+
+    def size_of_probe(probe: Tensor) -> Tensor:
+        signs = _draw_signs(fold_in(seed, probe), rows * outputs, genomes.dtype)
+        return sizes(tf.reshape(signs, [genomes.shape[0] or tf.shape(genomes)[0], rows, outputs]))
+
+    total = _sum_over(probes, size_of_probe, genomes.shape)
+    return math.sqrt(math.pi / 2) / (probes * count * math.sqrt(rows)) * total
+
+
+@accepts_single_genome
 def hessian_vector_product(network: SupportsRows, genomes: Tensor, inputs: Nest, direction: Tensor) -> Tensor:
     """Return `H v` `[B, P]`, the Hessian of the divergence at a perturbation of zero times a direction `[B, P]`.
 
@@ -200,15 +264,21 @@ def _mean_sizes(
 ) -> tuple[Callable[[Tensor], Tensor], int]:
     """Return a function from an output to the mean size of its gradient over experiences `[B, P]`, and K."""
     count = tf.nest.flatten(inputs)[0].shape[1]
-    sum_sizes = _sum_by_products if network.has_per_example_gradients else _sum_by_copies
-    sizes, rows, outputs = sum_sizes(network, genomes, inputs, count, size)
+    sizes, rows, outputs = _sum_sizes(network, genomes, inputs, size)
 
     def mean(k: Tensor) -> Tensor:
-        return _sum_over(rows, lambda row: sizes(tf.one_hot(row, rows)[:, None] * tf.one_hot(k, outputs))) / (
-            count * rows
+        total = _sum_over(
+            rows, lambda row: sizes((tf.one_hot(row, rows)[:, None] * tf.one_hot(k, outputs))[None]), genomes.shape
         )
+        return total / (count * rows)
 
     return mean, outputs
+
+
+def _sum_sizes(network: SupportsRows, genomes: Tensor, inputs: Nest, size: ElementSize) -> tuple[SizeSum, int, int]:
+    """Return a function from cotangents to sums over experiences of the gradients' sizes, and R and K."""
+    by = _sum_by_products if network.has_per_example_gradients else _sum_by_copies
+    return by(network, genomes, inputs, tf.nest.flatten(inputs)[0].shape[1], size)
 
 
 def _sum_by_products(
@@ -218,24 +288,58 @@ def _sum_by_products(
         output_rows, deltas, sum_over_examples = network.rows_and_deltas(genomes, inputs, tape.watch)
         outputs = output_rows.shape[-1]
         rows = output_rows.shape[1] // count
-        totals = tf.reduce_sum(tf.reshape(output_rows, [-1, rows, outputs]), axis=0)  # [R, K]; inputs do not mix
-    return lambda cotangent: sum_over_examples(_pull_back(tape, totals, deltas, cotangent), size), rows, outputs
+        lanes = output_rows.shape[0] or tf.shape(output_rows)[0]
+        shaped = tf.reshape(output_rows, [lanes, count, rows, outputs])
+
+    def sum_sizes(cotangent: Tensor) -> Tensor:
+        wide = tf.broadcast_to(cotangent[:, None], tf.shape(shaped))  # deltas of different experiences do not mix
+        return sum_over_examples(_pull_back(tape, shaped, deltas, wide), size)
+
+    return sum_sizes, rows, outputs
 
 
 def _sum_by_copies(
     network: SupportsRows, genomes: Tensor, inputs: Nest, count: int, size: ElementSize
 ) -> tuple[SizeSum, int, int]:
-    copies = tf.repeat(genomes, count, axis=0)  # [B * N, P]
-    with tf.GradientTape(persistent=True) as tape:
+    """Give each experience a copy of its genome: for all of them at once, or in parts where that takes much memory."""
+    inputs = to_dense(inputs)
+    room = max(1, COPY_BYTES // (genomes.shape[-1] * genomes.dtype.size * (genomes.shape[0] or 1)))
+    at_once = max(part for part in range(1, count + 1) if count % part == 0 and part <= room)
+
+    def run(start: Tensor | int, tape: tf.GradientTape) -> tuple[Tensor, Tensor]:
+        part = tf.nest.map_structure(lambda x: x[:, start : start + at_once], inputs) if at_once < count else inputs
+        part = tf.nest.map_structure(lambda x: tf.ensure_shape(x, [*x.shape[:1], at_once, *x.shape[2:]]), part)
+        copies = tf.repeat(genomes, at_once, axis=0)  # [B * n, P]
         tape.watch(copies)
-        totals = tf.reduce_sum(network.rows_per_example(copies, inputs), axis=0)  # [R, K]; copies do not mix
-    rows, outputs = totals.shape
+        return copies, network.rows_per_example(copies, part)  # [B * n, R, K]
 
-    def sizes(cotangent: Tensor) -> Tensor:
-        gradients = size(_pull_back(tape, totals, copies, cotangent))
-        return tf.reduce_sum(tf.reshape(gradients, [-1, count, genomes.shape[-1]]), axis=1)
+    def sum_sizes(tape: tf.GradientTape, copies: Tensor, output_rows: Tensor, cotangent: Tensor) -> Tensor:
+        # [B or 1, R, K] -> [B * n, R, K]
+        own = cotangent if cotangent.shape[0] == 1 else tf.repeat(cotangent, at_once, axis=0)
+        gradients = size(_pull_back(tape, output_rows, copies, tf.broadcast_to(own, tf.shape(output_rows))))
+        return tf.reduce_sum(tf.reshape(gradients, [-1, at_once, genomes.shape[-1]]), axis=1)
 
-    return sizes, rows, outputs
+    with tf.GradientTape(persistent=True) as tape:
+        copies, output_rows = run(0, tape)
+    rows, outputs = output_rows.shape[1:]
+    if at_once == count:
+        return lambda cotangent: sum_sizes(tape, copies, output_rows, cotangent), rows, outputs
+
+    def sum_part(start: Tensor, cotangent: Tensor) -> Tensor:
+        with tf.GradientTape() as part_tape:
+            copies, output_rows = run(start, part_tape)
+        return tf.ensure_shape(sum_sizes(part_tape, copies, output_rows, cotangent), genomes.shape)
+
+    def sum_parts(cotangent: Tensor) -> Tensor:
+        _, total = tf.while_loop(
+            lambda start, _: start < count,
+            lambda start, total: (start + at_once, total + sum_part(start, cotangent)),
+            (tf.constant(0), tf.zeros_like(genomes)),
+            parallel_iterations=1,
+        )
+        return total
+
+    return sum_parts, rows, outputs
 
 
 def _estimate(
@@ -277,15 +381,19 @@ def _pull_back(tape: tf.GradientTape, target: Tensor, source: Nest, cotangent: T
     return tape.gradient(target, source, output_gradients=cotangent, unconnected_gradients="zero")
 
 
-def _sum_over(count: int, term: Callable[[Tensor], Tensor]) -> Tensor:
-    """Return the sum of `term(i)` for i below `count`."""
+def _sum_over(count: int, term: Callable[[Tensor], Tensor], shape: tf.TensorShape) -> Tensor:
+    """Return the sum of `term(i)`, tensors of this shape, for i below `count`."""
     if count <= UNROLLED_OUTPUTS:
         return tf.add_n([term(tf.constant(i)) for i in range(count)])
-    first = term(tf.constant(0))
+
+    # A gradient through a loop over time or lanes has lost its number of lanes, which the loop here must know.
+    def known_term(i: Tensor) -> Tensor:
+        return tf.ensure_shape(term(i), shape)
+
     _, total = tf.while_loop(
         lambda i, _: i < count,
-        lambda i, total: (i + 1, total + term(i)),
-        (tf.constant(1), first),
+        lambda i, total: (i + 1, total + known_term(i)),
+        (tf.constant(1), known_term(tf.constant(0))),
         maximum_iterations=count,
     )
     return total

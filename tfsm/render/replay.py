@@ -78,12 +78,12 @@ def replay_champion(
     films, scores = [], []
     for settings, mutation in operators if mutants else ():
         parents, experience = evaluator.gather_experience(champion[0], mutants)
-        children = evaluator.mutate(mutation, settings.intensity, parents, experience, root_seed(seed))
+        children = evaluator.mutate(mutation, settings, parents, experience, root_seed(seed))
         genomes = tf.concat([champion, children[:mutants]], axis=0)
         evaluation = evaluator.evaluate(genomes)
         films.append((domain.film(network, genomes, _zero_seeds(genomes)), settings.mutation))
         fitness, solved = evaluation.fitness.numpy(), evaluation.solved.numpy()
-        scores.append(MutantScores(settings.mutation, settings.intensity, fitness[1:], solved[1:], float(fitness[0])))
+        scores.append(MutantScores(settings.mutation, settings.strength, fitness[1:], solved[1:], float(fitness[0])))
     if not films:
         films.append((domain.film(network, champion, _zero_seeds(champion)), ""))
     film = films[0][0] if len(films) == 1 else SideBySide(films)

@@ -10,6 +10,7 @@ import keras
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import Plan, choose_compiler, make_plan
+from tfsm.evolution.divergence_target import DivergenceTarget
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluation import Evaluator, FailurePolicy
 from tfsm.evolution.initialization import Initializer
@@ -23,6 +24,7 @@ from tfsm.models.network import Network, build_network
 from tfsm.plugins import Plugins, load_plugins
 from tfsm.plugins.registry import Entry, build_part
 from tfsm.settings import Settings
+from tfsm.settings.schema import parse_divergence
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,12 @@ class PreparedRun:
         return Variation(
             self.evaluator,
             self.mutation,
-            intensity=settings.intensity,
+            intensity=settings.strength,
             initializer=self.initializer,
             seed=settings.seed,
             plan=self.plan,
             adaptation=Adaptation(settings.adapt, settings.adapt_rate, settings.target_divergence or 0.0),
+            target=divergence_target(settings),
         )
 
     def engine(self) -> Engine:
@@ -68,6 +71,13 @@ class PreparedRun:
             population=self.settings.population,
             stop_when_solved=self.settings.stop == "solved",
         )
+
+
+def divergence_target(settings: Settings) -> DivergenceTarget | None:
+    """Return how children are rescaled; None if the settings have an intensity."""
+    if settings.divergence is None:
+        return None
+    return DivergenceTarget(relative=parse_divergence(settings.divergence).relative)
 
 
 def without_reuse(settings: Settings) -> Settings:
@@ -148,7 +158,7 @@ def collect_notes(settings: Settings, plan: Plan, domain: Domain) -> list[str]:
 
 
 class EngineCache:
-    """Builds engines; the last one is reused, already compiled, if only the intensity differs."""
+    """Builds engines; the last one is reused, already compiled, if only the intensity or the divergence differs."""
 
     def __init__(self) -> None:
         self._last: tuple[Settings, keras.Model | None, Engine] | None = None
@@ -157,8 +167,10 @@ class EngineCache:
         """Return an engine for these settings."""
         if self._last is not None:
             last_settings, last_model, engine = self._last
-            if last_model is model and replace(last_settings, intensity=settings.intensity) == settings:
-                engine.set_intensity(settings.intensity)
+            other = replace(last_settings, intensity=settings.intensity, divergence=settings.divergence)
+            same_target = divergence_target(last_settings) == divergence_target(settings)
+            if last_model is model and same_target and other == settings:
+                engine.set_intensity(settings.strength)
                 return engine
             self._last = None  # frees its memory first
         engine = build_engine(plugins, settings, model=model)

@@ -56,6 +56,7 @@ class Result:
             "domain": settings.domain,
             "mutation": settings.mutation,
             "intensity": settings.intensity,
+            **({} if settings.divergence is None else {"divergence": settings.divergence}),
             "selection": settings.selection,
             "seed": settings.seed,
             "solved": self.solved,

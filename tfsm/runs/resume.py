@@ -16,7 +16,7 @@ from tfsm.plugins.options import validate
 from tfsm.plugins.registry import Entry
 from tfsm.runs.records import RECORD, read_record, read_valid_record
 from tfsm.settings import EngineOptions, ResolvedSettings, RunOptions, Settings
-from tfsm.settings.schema import ADDED_LATER, flatten_settings
+from tfsm.settings.schema import added_later, flatten_settings
 
 WITHOUT_EFFECT: Final = (
     "engine.",
@@ -35,8 +35,8 @@ EXTENDABLE: Final = ("evaluations", "runs")
 def describe_changes(before: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
     """Describe the changes that affect results, of recorded settings."""
     old, new = flatten_settings(before), flatten_settings(wanted)
-    # A setting that is not recorded has its old default; see `ADDED_LATER`.
-    for key, default in ADDED_LATER.items():
+    # A setting that is not recorded has its old default; see `schema.ADDED_LATER`.
+    for key, default in (added_later(before) | added_later(wanted)).items():
         if key in old or key in new:
             old.setdefault(key, default)
             new.setdefault(key, default)

@@ -15,6 +15,8 @@ from tfsm.plugins.registry import Entry
 from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS, EngineOptions, ResolvedSettings, RunOptions, Settings
 from tfsm.settings.sources import (
     OWNERS,
+    STRENGTHS,
+    SourcedValue,
     SourcedValues,
     add_assignments,
     collect_flags,
@@ -23,6 +25,7 @@ from tfsm.settings.sources import (
     merge_engine_settings,
     merge_part_options,
     merge_run_settings,
+    override_run_settings,
     parse_assignments,
     profile_sources,
 )
@@ -31,6 +34,7 @@ from tfsm.settings.validation import (
     apply_model_weights,
     check_adaptation,
     check_consistency,
+    check_divergence,
     check_model_settings,
     check_source,
 )
@@ -111,20 +115,24 @@ def resolve(
     add_assignments(flags, assignments, known, [name for name in plugins.observers if name not in observers])
 
     sources = {"domain": "command line", "mutation": "command line"}
-    run |= flags["run"]
-    if "intensity" not in run:
+    run = override_run_settings(run, flags["run"])
+    values = apply_defaults(RunOptions, run, BUILT_IN, sources)
+    if values["intensity"] is None and values["divergence"] is None:
         raise TfsmError(
-            f"mutation {mutation!r} has no default intensity for domain {domain!r}: give --intensity, "
+            f"mutation {mutation!r} has no default intensity for domain {domain!r}: give --intensity or --divergence, "
             f"or {mutation} = NUMBER in [run.intensity] of a tfsm.toml"
         )
-    values = apply_defaults(RunOptions, run, BUILT_IN, sources)
     apply_fixed_population(values, sources, run, parts["selection"])
     apply_model_weights(values, sources, run)
     check_model_settings(values, sources)
     check_adaptation(values, sources)
+    check_divergence(values, run)
+    given_options = {kind: merge_part_options(files, entry, domain) | flags[kind] for kind, entry in parts.items()}
+    if values["divergence"] is not None and "guard" in known["mutation"] and "guard" not in given_options["mutation"]:
+        # The paper's guards belong to its intensities; they are not meant for networks of any size.
+        given_options["mutation"]["guard"] = SourcedValue("relative", "divergence", "divergence:", False)
     options = {
-        f"{kind}_options": _resolve_options(entry, merge_part_options(files, entry, domain) | flags[kind], sources)
-        for kind, entry in parts.items()
+        f"{kind}_options": _resolve_options(entry, given_options[kind], sources) for kind, entry in parts.items()
     }
     # An observer may have the name of an owner, such as "run". --set cannot address its options then.
     observer_flags = {name: values for name, values in flags.items() if name not in OWNERS}
@@ -152,7 +160,8 @@ def resolve_general(plugins: Plugins, *, config: Path | None = None, cwd: Path |
         check_source(file, plugins)
     sources: dict[str, str] = {}
     run = apply_defaults(RunOptions, merge_run_settings(files, None, None), BUILT_IN, sources)
-    del run["intensity"], sources["intensity"]
+    for key in STRENGTHS:
+        del run[key], sources[key]
     intensities: dict[str, object] = {}
     for name in plugins.mutations:
         merged = merge_run_settings(files, None, name)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from annotated_types import Ge, Gt, Lt
 from typing_extensions import Doc
 
+from tfsm.errors import TfsmError
 from tfsm.interfaces import Adapt, Compile, Failures, Init, Stop
 
 
@@ -33,7 +35,8 @@ class Settings:
     domain: str
     mutation: str
     selection: str
-    intensity: float
+    intensity: float | None = None
+    divergence: float | str | None = None
     runs: int
     seed: int
     evaluations: int
@@ -59,6 +62,14 @@ class Settings:
     """By observer name."""
     engine: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def strength(self) -> float:
+        """How strongly to mutate: the intensity, or the number of the divergence."""
+        if self.divergence is not None:
+            return parse_divergence(self.divergence).value
+        assert self.intensity is not None
+        return self.intensity
+
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON values."""
         from pydantic_core import to_jsonable_python
@@ -68,7 +79,8 @@ class Settings:
 
     def as_record(self) -> dict[str, Any]:
         """Return the settings as a run directory records them: without those of `ADDED_LATER` at their defaults."""
-        return _leave_out(self.as_dict(), "")
+        settings = self.as_dict()
+        return _leave_out(settings, "", added_later(settings))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +97,13 @@ class RunOptions:
     """The keys of `[run]` and `[domains.NAME]`, and the settings of the command line."""
 
     selection: Annotated[str, Doc("name of the selection scheme")] = "tournament"
-    intensity: Annotated[float, Ge(0), Doc("mutation intensity; in a file also a table with one per operator")]
+    intensity: Annotated[
+        float | None, Ge(0), Doc("mutation intensity; in a file also a table with one per operator")
+    ] = None
+    divergence: Annotated[
+        float | str | None,
+        Doc("how far outputs move, instead of an intensity: 0.01, or 1% of their variance; or a table"),
+    ] = None
     runs: Annotated[int, Ge(1), Doc("independent runs, evolved in parallel")] = 1
     seed: Annotated[int, Ge(0), Lt(2**63), Doc("random seed")] = 0
     evaluations: Annotated[int, Ge(1), Doc("evaluations per run, including the initial population")] = 100_000
@@ -124,21 +142,73 @@ class RunOptions:
 
 RUN_KEYS: Final = tuple(field.name for field in fields(RunOptions))
 
-ADDED_LATER: Final[Mapping[str, Any]] = MappingProxyType({})
+ADDED_LATER: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "divergence": None,
+        "mutation_options.guard": "paper",
+        "mutation_options.guard_share": 0.01,
+        "mutation sm-g-abs": {"mutation_options.probes": None},
+    }
+)
 """Settings that version 0.1 did not have, by dotted path, and the values at which it behaved as today.
 
-At these values they are not recorded. A run that does not use them has the same record, and the same identity in its
-checkpoints, as before they existed.
+Those that only one part did not have are in a table of their own, by the part's kind and name. At these values they are
+not recorded. A run that does not use them has the same record, and the same identity in its checkpoints, as before they
+existed.
 """
 
 
-def _leave_out(settings: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+class Divergence(NamedTuple):
+    """How far the outputs of a child move."""
+
+    value: float
+    relative: bool
+    """Whether the value is a share of the variance of the parent's outputs over its experience."""
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:g}%" if self.relative else f"{self.value:g}"
+
+
+def parse_divergence(given: float | str) -> Divergence:
+    """Parse a divergence: a number, or a percentage of the variance of the outputs.
+
+    >>> parse_divergence("1%")
+    Divergence(value=0.01, relative=True)
+    >>> parse_divergence(0.5)
+    Divergence(value=0.5, relative=False)
+    """
+    text = given.strip() if isinstance(given, str) else given
+    relative = isinstance(text, str) and text.endswith("%")
+    try:
+        if isinstance(text, bool):
+            raise ValueError
+        value = float(text.removesuffix("%")) / 100 if isinstance(text, str) and relative else float(text)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise TfsmError(f"divergence: expected a number >= 0 or a percentage, such as 0.01 or 1%, got {given!r}")
+    return Divergence(value, relative)
+
+
+def added_later(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of `ADDED_LATER` that applies to settings as plain JSON values: values by dotted path."""
+    values: dict[str, Any] = {}
+    for key, value in ADDED_LATER.items():
+        kind, _, name = key.partition(" ")
+        if not name:
+            values[key] = value
+        elif settings.get(kind) == name:
+            values |= value
+    return values
+
+
+def _leave_out(settings: Mapping[str, Any], prefix: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for key, value in settings.items():
         path = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            kept[key] = _leave_out(value, f"{path}.")
-        elif path not in ADDED_LATER or ADDED_LATER[path] != value:
+            kept[key] = _leave_out(value, f"{path}.", defaults)
+        elif path not in defaults or defaults[path] != value:
             kept[key] = value
     return kept
 

@@ -43,6 +43,9 @@ _NESTED_FLAGS: Final[Mapping[str, str]] = {
 }
 """The overrides that are tables themselves, and the owner of each."""
 
+STRENGTHS: Final = ("intensity", "divergence")
+"""The settings that say how strongly to mutate, of which a run has one; in a file also tables with one per operator."""
+
 _FLAG_NAMES: Final[Mapping[str, str]] = {"observers": "observer", "mutated_layers": "layers"}
 """The flags whose name differs from that of their setting."""
 
@@ -255,16 +258,31 @@ def merge_run_settings(sources: Sequence[ConfigSource], domain: str | None, muta
     paths = [("run",)] if domain is None else [("run",), ("domains", domain)]
     for source in sources:
         for path, table in _tables_at(source, *paths):
-            merged |= _sourced(
-                source, path, {key: value for key, value in table.items() if key != "intensity"}, RUN_KEYS
-            )
-            intensity = table.get("intensity")
-            if isinstance(intensity, dict):
-                chosen = {"intensity": intensity[mutation]} if mutation in intensity else {}
-                merged |= _sourced(source, (*path, "intensity"), chosen, RUN_KEYS)
-            elif intensity is not None:
-                merged |= _sourced(source, path, {"intensity": intensity}, RUN_KEYS)
+            plain = {key: value for key, value in table.items() if key not in STRENGTHS}
+            given = _sourced(source, path, plain, RUN_KEYS)
+            for key in STRENGTHS:
+                value = table.get(key)
+                if isinstance(value, dict):
+                    chosen = {key: value[mutation]} if mutation in value else {}
+                    given |= _sourced(source, (*path, key), chosen, RUN_KEYS)
+                elif value is not None:
+                    given |= _sourced(source, path, {key: value}, RUN_KEYS)
+            merged = override_run_settings(merged, given)
     return merged
+
+
+def override_run_settings(values: SourcedValues, given: SourcedValues) -> SourcedValues:
+    """Return run settings with those of a source of higher precedence.
+
+    An intensity replaces a divergence, and the other way round: they are two ways to say how strongly to mutate.
+    """
+    chosen = {key: given[key] for key in STRENGTHS if key in given and str(given[key].value).lower() != "none"}
+    if len(chosen) == len(STRENGTHS):
+        places = " and ".join(dict.fromkeys(item.where.removesuffix(":") for item in chosen.values()))
+        numbers = " and ".join(f"{key}={item.value}" for key, item in chosen.items())
+        raise TfsmError(f"{places}: {numbers} exclude each other, give one of them")
+    dropped = STRENGTHS if chosen else ()
+    return {key: item for key, item in values.items() if key not in dropped} | given
 
 
 def merge_engine_settings(sources: Sequence[ConfigSource]) -> SourcedValues:

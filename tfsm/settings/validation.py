@@ -13,8 +13,8 @@ from tfsm.models.names import check_model_name, is_builder, parse_patterns
 from tfsm.plugins import Plugins
 from tfsm.plugins.options import find_problems, option_names
 from tfsm.plugins.registry import Entry, Parts
-from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS, EngineOptions, RunOptions
-from tfsm.settings.sources import PROFILES, ConfigSource, SourcedValues, header
+from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS, EngineOptions, RunOptions, parse_divergence
+from tfsm.settings.sources import PROFILES, STRENGTHS, ConfigSource, SourcedValues, header
 
 TablePath: TypeAlias = tuple[str, ...]
 """The path of a table: `("domains", "parity")`."""
@@ -81,7 +81,7 @@ def _check_domain(source: ConfigSource, path: TablePath, table: Mapping[str, Any
 def _check_run_settings(
     source: ConfigSource, path: TablePath, values: Mapping[str, Any], plugins: Plugins
 ) -> Iterator[str]:
-    yield from find_problems(RunOptions, _only(values, set(RUN_KEYS) - {"intensity"}), source.where(*path))
+    yield from find_problems(RunOptions, _only(values, set(RUN_KEYS) - set(STRENGTHS)), source.where(*path))
     observers = values.get("observers")
     names = [("selection", values.get("selection"), plugins.selections)]
     names += [("observers", name, plugins.observers) for name in (observers if isinstance(observers, list) else ())]
@@ -89,18 +89,26 @@ def _check_run_settings(
         # The built-in file names parts whose plugin may be disabled. That is a mistake only if they are used.
         if isinstance(name, str) and name not in parts and source.kind != "built-in":
             yield f"{source.where(*path)} {key}: {UnknownNameError(parts.kind, name, parts)}"
-    intensity = values.get("intensity")
-    if not isinstance(intensity, dict):
-        yield from find_problems(RunOptions, _only(values, ("intensity",)), source.where(*path))
+    for key in STRENGTHS:
+        yield from _check_strength(source, path, key, values, plugins)
+
+
+def _check_strength(
+    source: ConfigSource, path: TablePath, key: str, values: Mapping[str, Any], plugins: Plugins
+) -> Iterator[str]:
+    """Check an intensity or a divergence: one for all operators, or a table with one per operator."""
+    table = values.get(key)
+    if not isinstance(table, dict):
+        yield from find_problems(RunOptions, _only(values, (key,)), source.where(*path))
         return
-    path = (*path, "intensity")
+    path = (*path, key)
     where = source.where(*path)
-    for operator, value in intensity.items():
+    for operator, value in table.items():
         misspelt = _misspelt(source, path, operator, plugins.mutations)
         if misspelt:
             yield misspelt
-        for problem in find_problems(RunOptions, {"intensity": value}, where):
-            yield problem.replace(f"{where} intensity=", f"{where} {operator}=", 1)
+        for problem in find_problems(RunOptions, {key: value}, where):
+            yield problem.replace(f"{where} {key}=", f"{where} {operator}=", 1)
 
 
 def _check_options(
@@ -203,6 +211,21 @@ def check_adaptation(run: Mapping[str, Any], sources: Mapping[str, str]) -> None
         raise TfsmError(
             f"target_divergence={target:g} ({sources['target_divergence']}) needs adapt = divergence, but adapt is "
             f"{run['adapt']}"
+        )
+
+
+def check_divergence(run: dict[str, Any], given: SourcedValues) -> None:
+    """Write a divergence in its usual form; raise a `TfsmError` if it is not one, or if the intensity adapts to another."""
+    if run["divergence"] is None:
+        return
+    try:
+        divergence = parse_divergence(run["divergence"])
+    except TfsmError as error:
+        raise TfsmError(f"{given['divergence'].where} {error}") from None
+    run["divergence"] = str(divergence) if divergence.relative else divergence.value
+    if run["adapt"] == "divergence":
+        raise TfsmError(
+            f"adapt=divergence changes an intensity, but divergence={divergence} is given: drop one of them"
         )
 
 

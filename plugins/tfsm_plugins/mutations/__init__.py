@@ -33,13 +33,13 @@ def _register_paper(registry: Registry) -> None:
         "sm-g-sum",
         "tfsm_plugins.mutations.gradient:SafeMutationSum",
         description="noise divided by the summed output gradient; may wash out, costs one backward pass per output",
-        options=options.SumOptions,
+        options=options.ProbedOptions,
     )
     registry.add(
         "sm-g-abs",
         "tfsm_plugins.mutations.gradient:SafeMutationAbs",
         description="noise divided by the mean absolute output gradient; never washes out, costs the most",
-        options=options.GradientOptions,
+        options=options.ProbedOptions,
     )
     registry.add(
         "sm-g-so",
@@ -54,7 +54,7 @@ def _register_others(registry: Registry) -> None:
         "sm-g-rms",
         "tfsm_plugins.mutations.gradient:SafeMutationRms",
         description="noise divided by the root mean square output gradient; never washes out, cheap for many outputs",
-        options=options.RmsOptions,
+        options=options.ProbedOptions,
     )
     registry.add(
         "safe-crossover",
@@ -62,16 +62,3 @@ def _register_others(registry: Registry) -> None:
         description="weights of a second parent, as long as the outputs stay within a divergence of one of the two",
         options=options.CrossoverOptions,
     )
-    rescaled = {
-        "sm-g-sum+r": ("SumRescale", options.SumRescaleOptions),
-        "sm-g-abs+r": ("AbsRescale", options.GradientRescaleOptions),
-        "sm-g-so+r": ("SecondOrderRescale", options.SecondOrderRescaleOptions),
-        "sm-g-rms+r": ("RmsRescale", options.RmsRescaleOptions),
-    }
-    for name, (part, part_options) in rescaled.items():
-        registry.add(
-            name,
-            f"tfsm_plugins.mutations.rescale:{part}",
-            description=f"the direction of {name.removesuffix('+r')}, rescaled to a target divergence of the outputs",
-            options=part_options,
-        )

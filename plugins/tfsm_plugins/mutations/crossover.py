@@ -9,11 +9,11 @@ import tensorflow as tf
 
 from tfsm.interfaces import Child, Nest, Tensor
 from tfsm.kernels.experience import sample_experiences
+from tfsm.kernels.line_search import search_diagnostics, search_magnitude
 from tfsm.kernels.random import split, uniform
 from tfsm.kernels.sensitivity import sum_sensitivity
 from tfsm.models.network import Network
 from tfsm_plugins.mutations.options import CrossoverOptions
-from tfsm_plugins.mutations.rescale import search_diagnostics, search_magnitude
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +32,7 @@ class SafeCrossover(CrossoverOptions):
     batched: ClassVar[bool] = True
     needs_gradient: ClassVar[bool] = True
     mates: ClassVar[bool] = True
+    targets_divergence: ClassVar[bool] = True
 
     def __call__(
         self,

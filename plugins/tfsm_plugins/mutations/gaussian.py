@@ -24,3 +24,7 @@ class Control(ControlOptions):
     def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
         """Return the child; `intensity` is the standard deviation of the noise."""
         return parent + intensity * network.noise(seed)
+
+    def perturb(self, network: Network, parent: Tensor, experience: Nest, seed: Tensor) -> Tensor:
+        """Return the perturbation `[B, P]` at an intensity of one."""
+        return network.noise(seed)

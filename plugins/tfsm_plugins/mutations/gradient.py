@@ -22,20 +22,22 @@ from tfsm.kernels.random import fold_in, root_seed, split
 from tfsm.kernels.sensitivity import (
     abs_sensitivity,
     clip_change,
+    estimate_abs_sensitivity,
     estimate_rms_sensitivity,
     estimate_sum_sensitivity,
+    guard_relative,
     guard_sensitivity,
     rms_sensitivity,
     second_order_sensitivity,
     sum_sensitivity,
 )
 from tfsm.models.network import Network
-from tfsm_plugins.mutations.options import GradientOptions, RmsOptions, SecondOrderOptions, SumOptions
+from tfsm_plugins.mutations.options import GradientOptions, ProbedOptions, SecondOrderOptions
 
-MAX_EXACT_OUTPUTS = 8
-"""SM-G-RMS runs one backward pass per output up to this number of outputs, and probes above it."""
-DEFAULT_PROBES = 8
-"""Enough that an estimate is seldom far too small, which would make a change far too large."""
+MAX_EXACT_OUTPUTS = 16
+"""Up to this number of outputs, sensitivities take one backward pass per output; above it, they are estimated."""
+DEFAULT_PROBES = 16
+"""An estimated sensitivity is then rarely off by more than a half."""
 
 
 class GradientMutation(GradientOptions, ABC):
@@ -60,13 +62,22 @@ class GradientMutation(GradientOptions, ABC):
 
     def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
         """Return the child; `intensity` is the standard deviation of the noise before the division."""
-        noise, _, sensitivity = self.measure(network, parent, experience, intensity, seed)
-        return self._divide(parent, noise, sensitivity)
+        noise, sensitivity = self._measure(network, parent, experience, intensity, seed)
+        return parent + clip_change(noise / self.bound(sensitivity), self.max_change)
 
     def child(self, network: Network, parent: Tensor, sensitivity: Tensor, intensity: Tensor, seed: Tensor) -> Tensor:
         """Return the same child as a call would, from a known sensitivity."""
-        noise_seed, _ = split(seed, 2)
-        return self._divide(parent, intensity * network.noise(noise_seed), sensitivity)
+        noise = intensity * network.noise(split(seed, 2)[0])
+        return parent + clip_change(noise / self.bound(sensitivity), self.max_change)
+
+    def perturb(self, network: Network, parent: Tensor, experience: Nest, seed: Tensor) -> Tensor:
+        """Return the perturbation `[B, P]` at an intensity of one."""
+        noise, sensitivity = self._measure(network, parent, experience, 1.0, seed)
+        return noise / self.bound(sensitivity)
+
+    def perturb_known(self, network: Network, sensitivity: Tensor, seed: Tensor) -> Tensor:
+        """Return the same perturbation as `perturb`, from a known sensitivity."""
+        return network.noise(split(seed, 2)[0]) / self.bound(sensitivity)
 
     def reusable(self, network: Network, available: int) -> bool:
         """Return whether all children of a parent with `available` experiences share one sensitivity."""
@@ -76,21 +87,38 @@ class GradientMutation(GradientOptions, ABC):
         """Return the direction along which the sensitivity is measured for a child with this noise."""
         return noise
 
-    def measure(
+    def bound(self, sensitivity: Tensor) -> Tensor:
+        """Return the sensitivity after the guard: what the noise is divided by."""
+        if self.guard == "relative":
+            return guard_relative(sensitivity, self.guard_share)
+        return guard_sensitivity(sensitivity, self.zero, self.floor)
+
+    def _measure(
         self, network: Network, parent: Tensor, experience: Nest, scale: Tensor | float, seed: Tensor
-    ) -> tuple[Tensor, Nest, Tensor]:
-        """Return a child's noise `[B, P]` times `scale`, the sampled experiences, and the raw sensitivity there."""
+    ) -> tuple[Tensor, Tensor]:
+        """Return a child's noise `[B, P]` times `scale`, and the raw sensitivity on a sample of the experiences."""
         noise_seed, sample_seed = split(seed, 2)
         seen = sample_experiences(experience, self.experiences, sample_seed, replacement=self.replacement)
         noise = scale * network.noise(noise_seed)
-        return noise, seen, self.sensitivity(network, parent, seen, self.direction(noise), fold_in(sample_seed, 1))
+        return noise, self.sensitivity(network, parent, seen, self.direction(noise), fold_in(sample_seed, 1))
 
-    def _divide(self, parent: Tensor, noise: Tensor, sensitivity: Tensor) -> Tensor:
-        return parent + clip_change(noise / guard_sensitivity(sensitivity, self.zero, self.floor), self.max_change)
+
+class ProbedMutation(ProbedOptions, GradientMutation, ABC):
+    """A gradient operator whose sensitivity is estimated by random probes where there are many outputs."""
+
+    def reusable(self, network: Network, available: int) -> bool:
+        """Return False with probes, which are drawn for each child."""
+        return not self.probe_count(network) and super().reusable(network, available)
+
+    def probe_count(self, network: Network) -> int:
+        """Return the number of probes; 0 for the exact sensitivity, the default for a network with few outputs."""
+        if self.probes is not None:
+            return self.probes
+        return 0 if network.output_size is not None and network.output_size <= MAX_EXACT_OUTPUTS else DEFAULT_PROBES
 
 
 @dataclass(frozen=True, kw_only=True)
-class SafeMutationSum(SumOptions, GradientMutation):
+class SafeMutationSum(ProbedMutation):
     r"""SM-G-SUM: divide the noise by the summed output gradient.
 
     .. math:: s_p = \sqrt{\sum_k \left(\sum_i \partial y_{ik} / \partial w_p\right)^2}
@@ -103,17 +131,14 @@ class SafeMutationSum(SumOptions, GradientMutation):
         self, network: Network, genome: Tensor, experience: Nest, direction: Tensor, seed: Tensor | None = None
     ) -> Tensor:
         """Return the raw sensitivity, exactly or by probes; it does not depend on the direction."""
-        if not self.probes:
+        probes = self.probe_count(network)
+        if not probes:
             return sum_sensitivity(network, genome, experience)
-        return estimate_sum_sensitivity(network, genome, experience, probe_seed(genome, seed), probes=self.probes)
-
-    def reusable(self, network: Network, available: int) -> bool:
-        """Return False with probes, which are drawn for each child."""
-        return not self.probes and super().reusable(network, available)
+        return estimate_sum_sensitivity(network, genome, experience, probe_seed(genome, seed), probes=probes)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SafeMutationAbs(GradientMutation):
+class SafeMutationAbs(ProbedMutation):
     r"""SM-G-ABS: divide the noise by the mean absolute output gradient.
 
     .. math:: s_p = \sqrt{\sum_k \left(\tfrac1I \sum_i |\partial y_{ik} / \partial w_p|\right)^2}
@@ -124,12 +149,15 @@ class SafeMutationAbs(GradientMutation):
     def sensitivity(
         self, network: Network, genome: Tensor, experience: Nest, direction: Tensor, seed: Tensor | None = None
     ) -> Tensor:
-        """Return the raw sensitivity; it does not depend on the direction."""
-        return abs_sensitivity(network, genome, experience)
+        """Return the raw sensitivity, exactly or by probes; it does not depend on the direction."""
+        probes = self.probe_count(network)
+        if not probes:
+            return abs_sensitivity(network, genome, experience)
+        return estimate_abs_sensitivity(network, genome, experience, probe_seed(genome, seed), probes=probes)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SafeMutationRms(RmsOptions, GradientMutation):
+class SafeMutationRms(ProbedMutation):
     r"""SM-G-RMS: divide the noise by the root mean square of the output gradient.
 
     .. math:: s_p = \sqrt{\tfrac1I \sum_i \sum_k \left(\partial y_{ik} / \partial w_p\right)^2}
@@ -148,16 +176,6 @@ class SafeMutationRms(RmsOptions, GradientMutation):
         if not probes:
             return rms_sensitivity(network, genome, experience)
         return estimate_rms_sensitivity(network, genome, experience, probe_seed(genome, seed), probes=probes)
-
-    def reusable(self, network: Network, available: int) -> bool:
-        """Return False with probes, which are drawn for each child."""
-        return not self.probe_count(network) and super().reusable(network, available)
-
-    def probe_count(self, network: Network) -> int:
-        """Return the number of probes; 0 for the exact sensitivity, the default for a network with few outputs."""
-        if self.probes is not None:
-            return self.probes
-        return 0 if network.output_size is not None and network.output_size <= MAX_EXACT_OUTPUTS else DEFAULT_PROBES
 
 
 @dataclass(frozen=True, kw_only=True)
