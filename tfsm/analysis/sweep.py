@@ -116,7 +116,8 @@ def format_toml(domain: str, choices: Sequence[IntensityChoice], command: Sequen
         best = choice.best
         lines.append(
             f"{_toml_key(choice.mutation)} = {_toml_value(choice.describe(best))}  # "
-            f"solved {best.solved} of {best.runs}, {best.evaluations:,.0f} evaluations on average, {best.sure:.0%} certain"
+            f"solved {best.solved} of {best.runs}, {best.evaluations:,.0f} evaluations on average, "
+            f"{best.sure:.0%} certain"
         )
     return "\n".join(lines) + "\n"
 

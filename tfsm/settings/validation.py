@@ -215,7 +215,7 @@ def check_adaptation(run: Mapping[str, Any], sources: Mapping[str, str]) -> None
 
 
 def check_divergence(run: dict[str, Any], given: SourcedValues) -> None:
-    """Write a divergence in its usual form; raise a `TfsmError` if it is not one, or if the intensity adapts to another."""
+    """Bring a divergence into its usual form; raise a `TfsmError` if it is none, or if the intensity adapts."""
     if run["divergence"] is None:
         return
     try:
