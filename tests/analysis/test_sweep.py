@@ -47,8 +47,15 @@ def test_a_choice_at_the_edge_of_the_grid_is_marked() -> None:
 def test_the_fragment_is_a_tfsm_toml() -> None:
     choices = [
         choose_intensity(name, {0.1: make_method("a", [50]), 0.0001: make_method("b", [10])})
-        for name in ("control", "sm-g-so+r")
+        for name in ("control", "sm-g-so")
     ]
     text = format_toml("hard-maze", choices, ["tfsm", "sweep", "hard-maze"])
-    assert tomllib.loads(text) == {"domains": {"hard-maze": {"intensity": {"control": 0.0001, "sm-g-so+r": 0.0001}}}}
+    assert tomllib.loads(text) == {"domains": {"hard-maze": {"intensity": {"control": 0.0001, "sm-g-so": 0.0001}}}}
     assert "# Chosen by: tfsm sweep hard-maze" in text
+
+
+def test_a_fragment_of_divergences_has_percentages_in_quotes() -> None:
+    tried = {1.0: make_method("a", [50]), 0.1: make_method("b", [10])}
+    choice = choose_intensity("sm-g-sum", tried, setting="divergence", unit="%")
+    text = format_toml("gym", [choice], ["tfsm", "sweep", "gym"])
+    assert tomllib.loads(text) == {"domains": {"gym": {"divergence": {"sm-g-sum": "0.1%"}}}}

@@ -56,7 +56,7 @@ IMPOSSIBLE = {
 }
 """Combinations that cannot work, with their error messages."""
 PACKAGES = {"gym": "gymnasium", "ple": "ple"}
-QUICK = ("sm-g-rms", "sm-g-sum+r", "safe-crossover")
+QUICK = ("sm-g-rms", "safe-crossover")
 
 
 def list_cases() -> list[Any]:

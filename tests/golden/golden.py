@@ -54,10 +54,6 @@ OPERATORS: Final = (
     "sm-g-so",
     "sm-g-rms",
     "safe-crossover",
-    "sm-g-sum+r",
-    "sm-g-abs+r",
-    "sm-g-so+r",
-    "sm-g-rms+r",
 )
 
 # Keys of JSON files that say when, where and by what something was run, but not what came of it. `sources` names

@@ -20,6 +20,7 @@ from tests.mutations.cases import GRADIENT, SPECS, case, children, noise_of, ope
 from tests.reference import measures
 from tests.reference.threefry import gaussian
 from tfsm.evolution.variation import mutate_batch
+from tfsm.kernels import sensitivity as sensitivity_kernels
 from tfsm.kernels.random import root_seed
 from tfsm.kernels.sensitivity import divergence, hessian_vector_product
 from tfsm.models.network import Network
@@ -470,10 +471,6 @@ def test_a_shared_experience_gives_the_child_that_a_repeated_one_gives(mutation:
     np.testing.assert_allclose(shared, repeated, rtol=rtol, atol=atol)
 
 
-RESCALED = ("sm-g-sum+r", "sm-g-abs+r", "sm-g-so+r", "sm-g-rms+r")
-NETWORKS = ("dense", "simple-rnn", "conv2d")
-
-
 def measure_divergence(of: object, child: tf.Tensor) -> float:
     before, after = (
         of.network.rows(tf.constant(genome), tf.constant(of.inputs[None]))  # type: ignore[attr-defined]
@@ -482,38 +479,31 @@ def measure_divergence(of: object, child: tf.Tensor) -> float:
     return float(divergence(before, after)[0])
 
 
-@pytest.mark.sample(5)
-@pytest.mark.parametrize("mutation", RESCALED)
-@pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("target", [1e-4, 0.02])
-def test_a_rescaled_child_has_the_target_divergence(mutation: str, name: str, target: float) -> None:
-    of = case(name)
-    child = children(of.network, of.genome[None], tf.constant(of.inputs[None]), mutation, target, [3])
-    assert measure_divergence(of, child.genome) == pytest.approx(target, rel=0.01)
-    assert child.diagnostics["unreached"].numpy() == 0
+@pytest.mark.parametrize("outputs", [3, 24])
+def test_an_estimated_abs_sensitivity_is_near_the_exact_one(outputs: int) -> None:
+    """Between the exact value and 1.26 times the mean over experiences of the gradients' length, on average."""
+    model = keras.Sequential([keras.Input((3,), dtype="float64"), kl.Dense(outputs, "tanh", dtype="float64")])
+    network = Network(model)
+    x = tf.constant(np.random.default_rng(2).standard_normal((1, 7, 3)))
+    genome = tf.constant(network.genome[None])
+    exact = operator("sm-g-abs", probes=0).sensitivity(network, genome, x, genome)[0].numpy()
+    # With one layer each weight has one output, so that the sum over outputs has one term, and |sign| = 1.
+    found = operator("sm-g-abs", probes=3).sensitivity(network, genome, x, genome)[0].numpy()
+    np.testing.assert_allclose(found, exact * np.sqrt(np.pi / 2), rtol=1e-9)
 
 
-@pytest.mark.parametrize("mutation", RESCALED)
-def test_a_rescaled_child_lies_in_the_direction_of_the_gradient_variant(mutation: str) -> None:
-    of = case("dense")
-    noise = noise_of(3, len(of.genome))
-    s = {
-        "sm-g-sum+r": measures.sum_sensitivity(of.jacobian),
-        "sm-g-abs+r": measures.abs_sensitivity(of.jacobian),
-        "sm-g-rms+r": measures.rms_sensitivity(of.jacobian),
-        "sm-g-so+r": measures.so_sensitivity(of.jacobian, noise / np.linalg.norm(noise)),
-    }[mutation]
-    along = noise / measures.guarded(s)
-    child = children(of.network, of.genome[None], tf.constant(of.inputs[None]), mutation, 0.01, [3])
-    change = child.genome.numpy()[0] - of.genome
-    np.testing.assert_allclose(change / np.linalg.norm(change), along / np.linalg.norm(along), rtol=1e-4, atol=1e-6)
-
-
-def test_a_rescaled_child_without_any_effect_is_unreached() -> None:
-    of = case("dense")
-    child = children(of.network, of.genome[None], tf.zeros([1, 5, 3], tf.float64), "sm-g-abs+r", 1e9, [3])
-    assert child.diagnostics["unreached"].numpy() == 1
-    assert np.isfinite(child.genome.numpy()).all()
+def test_copies_in_parts_give_the_sensitivity_of_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = keras.Sequential(
+        [keras.Input((4, 4, 1)), kl.DepthwiseConv2D(2), kl.Flatten(), kl.Dense(9, activation="tanh")]
+    )
+    network = Network(model)
+    assert not network.has_per_example_gradients
+    x = tf.constant(np.random.default_rng(2).standard_normal((1, 6, 4, 4, 1)), tf.float32)
+    genomes = tf.constant(np.random.default_rng(3).standard_normal((2, network.size)), tf.float32)
+    part = operator("sm-g-abs", probes=0)
+    whole = tf.function(part.sensitivity)(network, genomes, x, genomes)
+    monkeypatch.setattr(sensitivity_kernels, "COPY_BYTES", 2 * 2 * network.size * 4)
+    np.testing.assert_allclose(tf.function(part.sensitivity)(network, genomes, x, genomes), whole, rtol=2e-5)
 
 
 def test_a_change_by_the_inverse_sensitivity_has_equal_divergence_for_all_weights() -> None:
@@ -528,7 +518,7 @@ def test_a_change_by_the_inverse_sensitivity_has_equal_divergence_for_all_weight
         assert measure_divergence(of, (of.genome + change)[None]) == pytest.approx(1e-8, rel=1e-2)
 
 
-@pytest.mark.parametrize("mutation", ["sm-g-rms", "sm-g-sum", "sm-g-sum+r"])
+@pytest.mark.parametrize("mutation", ["sm-g-rms", "sm-g-sum", "sm-g-abs"])
 def test_probes_are_drawn_by_the_childs_own_seed(mutation: str) -> None:
     of = case("dense")
     parents = np.repeat(of.genome[None], 3, axis=0)
@@ -549,12 +539,12 @@ def test_many_outputs_are_estimated_and_few_are_exact() -> None:
     assert operator("sm-g-rms", probes=3).probe_count(few.network) == 3
 
     class Chatty:
-        output_size = 9
+        output_size = 17
 
     class Silent:
         output_size = None
 
-    assert part.probe_count(Chatty()) == part.probe_count(Silent()) == 8
+    assert part.probe_count(Chatty()) == part.probe_count(Silent()) == 16
     seed = tf.broadcast_to(root_seed(0), [1, 2])
     genome, seen = tf.constant(few.genome[None]), tf.constant(few.inputs[None])
     fixed = operator("sm-g-rms", probes=4)

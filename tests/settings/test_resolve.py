@@ -20,6 +20,7 @@ from tfsm.analysis.reproduce import FIGURES
 from tfsm.errors import TfsmError
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import Parts
+from tfsm.runs.resume import describe_changes
 from tfsm.settings import EngineOptions, ResolvedSettings, Settings, resolve_general
 
 
@@ -353,7 +354,6 @@ def test_what_holds_for_all_domains(tmp_path: Path) -> None:
         "sm-g-abs": 0.01,
         "sm-g-so": 0.01,
         "sm-g-rms": 0.01,
-        **dict.fromkeys(("sm-g-sum+r", "sm-g-abs+r", "sm-g-so+r", "sm-g-rms+r"), 0.005),
         "safe-crossover": 0.05,
     }
     assert general.sources["seed"] == f"{tmp_path / 'tfsm.toml'} [run]"
@@ -595,3 +595,67 @@ def test_the_profiles_cover_the_papers_experiments(tmp_path: Path, profile: str)
         found = resolve_in(tmp_path, plugins=plugins, domain=domain, mutation="control", profile=profile)
         if not domain.startswith("simple"):
             assert found.sources["init"] == f"built-in tfsm.toml [profiles.{profile}.domains.{domain}]"
+
+
+def test_a_divergence_replaces_the_intensity_and_brings_its_guard(tmp_path: Path) -> None:
+    found = resolve_in(tmp_path, mutation="sm-g-abs", overrides={"divergence": "1.0%"})
+
+    assert (found.settings.intensity, found.settings.divergence, found.settings.strength) == (None, "1%", 0.01)
+    assert found.settings.mutation_options["guard"] == "relative"
+    assert found.sources["mutation_options.guard"] == "divergence"
+
+
+def test_the_guard_of_a_divergence_can_be_chosen(tmp_path: Path) -> None:
+    found = resolve_in(tmp_path, mutation="sm-g-abs", overrides={"divergence": 0.5}, sets=["guard=paper"])
+    assert (found.settings.divergence, found.settings.mutation_options["guard"]) == (0.5, "paper")
+
+
+@pytest.mark.parametrize(
+    ("file", "overrides", "expected"),
+    [
+        ("[run]\ndivergence = '2%'", {}, (None, "2%")),
+        ("[run]\ndivergence = 0.5", {"intensity": 0.25}, (0.25, None)),
+        ("[domains.parity.divergence]\nsm-g-abs = 0.125", {}, (None, 0.125)),
+        ("[domains.parity.divergence]\nsm-r = 0.125", {}, (0.001, None)),
+        ("[run]\ndivergence = '2%'\n[domains.parity]\nintensity = 0.75", {}, (0.75, None)),
+    ],
+)
+def test_the_source_of_higher_precedence_decides_between_intensity_and_divergence(
+    tmp_path: Path, file: str, overrides: dict[str, Any], expected: tuple[Any, Any]
+) -> None:
+    (tmp_path / "tfsm.toml").write_text(file)
+    settings = resolve_in(tmp_path, mutation="sm-g-abs", overrides=overrides).settings
+    assert (settings.intensity, settings.divergence) == expected
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sets", "expected"),
+    [
+        ({"intensity": 0.1, "divergence": "1%"}, [], "intensity=0.1 and divergence=1% exclude each other"),
+        ({"divergence": "many"}, [], "--divergence: divergence: expected a number >= 0 or a percentage"),
+        ({"divergence": "-1%"}, [], "expected a number >= 0 or a percentage"),
+        ({"divergence": "nan"}, [], "expected a number >= 0 or a percentage"),
+        ({"divergence": "1%"}, ["adapt=divergence", "target_divergence=1"], "adapt=divergence changes an intensity"),
+    ],
+)
+def test_a_wrong_divergence_is_an_error(
+    tmp_path: Path, overrides: dict[str, Any], sets: list[str], expected: str
+) -> None:
+    message = error_in(tmp_path, mutation="sm-g-abs", overrides=overrides, sets=sets)
+    assert expected in message
+    assert "\n" not in message
+
+
+def test_settings_added_later_are_not_recorded_at_their_defaults(tmp_path: Path) -> None:
+    old = resolve_in(tmp_path, mutation="sm-g-abs").settings.as_record()
+    assert {"divergence", "guard", "probes"} & (set(old) | set(old["mutation_options"])) == set()
+    new = resolve_in(
+        tmp_path, mutation="sm-g-abs", overrides={"divergence": 0.5}, sets=["probes=3"]
+    ).settings.as_record()
+    assert (new["divergence"], new["mutation_options"]["guard"], new["mutation_options"]["probes"]) == (
+        0.5,
+        "relative",
+        3,
+    )
+    assert "divergence was 0.5 and is now None" in describe_changes(new, old)
+    assert describe_changes(old, old) == describe_changes(new, new) == []

@@ -1,0 +1,176 @@
+"""Children at a target divergence: every operator reaches it, in the direction that its formula gives."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers as kl
+
+import tfsm
+from tests.mutations.cases import case, noise_of, operator
+from tests.reference import measures
+from tfsm.errors import TfsmError
+from tfsm.evolution.divergence_target import DivergenceTarget, to_unit_length
+from tfsm.evolution.variation import mutate_batch
+from tfsm.interfaces import Nest, Tensor
+from tfsm.kernels.random import root_seed
+from tfsm.kernels.sensitivity import guard_relative, variance_of
+from tfsm.models.network import Network
+
+OPERATORS = ("control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so", "sm-g-rms")
+TOLERANCE = 0.05
+
+
+def child_of(name: str, mutation: str, value: float, target: DivergenceTarget, **options: object) -> tuple[float, dict]:
+    """Return the divergence of a child of one of the cases, and its diagnostics."""
+    of = case(name)
+    parent, seen = tf.constant(of.genome[None]), tf.constant(of.inputs[None])
+    part = operator(mutation, **({"guard": "relative"} | options if mutation.startswith("sm-g") else options))
+    child = mutate_batch(
+        part, of.network, parent, seen, tf.constant(value, tf.float64), root_seed(3)[None], target=target
+    )
+    return measures.divergence(
+        of.rows(of.genome, of.inputs), of.rows(child.genome.numpy()[0], of.inputs)
+    ), child.diagnostics
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("value", [1e-4, 0.02])
+@pytest.mark.parametrize("name", ["dense", "simple-rnn", "conv2d", "lstm, every time a row"])
+@pytest.mark.parametrize("mutation", OPERATORS)
+def test_every_operator_reaches_a_divergence(mutation: str, name: str, value: float) -> None:
+    found, diagnostics = child_of(name, mutation, value, DivergenceTarget())
+    assert found == pytest.approx(value, rel=TOLERANCE)
+    assert diagnostics["unreached"].numpy() == 0
+
+
+def test_a_relative_divergence_is_a_share_of_the_variance_of_the_outputs() -> None:
+    of = case("dense")
+    variance = of.rows(of.genome, of.inputs).var(axis=0).sum()
+    found, _ = child_of("dense", "sm-g-sum", 0.01, DivergenceTarget(relative=True))
+    assert found == pytest.approx(0.01 * variance, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("mutation", ["sm-g-sum", "sm-g-abs", "sm-g-so", "sm-g-rms"])
+def test_the_direction_is_the_noise_divided_by_the_guarded_sensitivity(mutation: str) -> None:
+    of = case("dense")
+    noise = noise_of(3, len(of.genome))
+    s = {
+        "sm-g-sum": measures.sum_sensitivity(of.jacobian),
+        "sm-g-abs": measures.abs_sensitivity(of.jacobian),
+        "sm-g-rms": measures.rms_sensitivity(of.jacobian),
+        "sm-g-so": measures.so_sensitivity(of.jacobian, noise / np.linalg.norm(noise)),
+    }[mutation]
+    along = noise / np.maximum(s, 0.3 * np.sqrt(np.mean(s**2)))
+    child = mutate_batch(
+        operator(mutation, guard="relative", guard_share=0.3),
+        of.network,
+        tf.constant(of.genome[None]),
+        tf.constant(of.inputs[None]),
+        tf.constant(0.01, tf.float64),
+        root_seed(3)[None],
+        target=DivergenceTarget(),
+    )
+    change = child.genome.numpy()[0] - of.genome
+    np.testing.assert_allclose(change / np.linalg.norm(change), along / np.linalg.norm(along), rtol=1e-4, atol=1e-6)
+
+
+def test_an_unreachable_divergence_is_reported_and_the_child_is_finite() -> None:
+    found, diagnostics = child_of("dense", "sm-g-abs", 1e9, DivergenceTarget())
+    assert diagnostics["unreached"].numpy() == 1
+    assert np.isfinite(found)
+
+
+def test_a_divergence_of_zero_gives_the_parent() -> None:
+    found, diagnostics = child_of("dense", "control", 0.0, DivergenceTarget(relative=True))
+    assert (found, diagnostics["unreached"].numpy()) == (0.0, 0)
+
+
+class Doubling:
+    """An operator of another package: not batched, without `perturb`, and with a change of its own."""
+
+    def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
+        return parent + intensity * tf.abs(network.noise(seed))
+
+
+def test_an_operator_without_a_perturbation_reaches_a_divergence() -> None:
+    of = case("dense")
+    parents = tf.constant(np.stack([of.genome, 0.5 * of.genome]))
+    seeds = tf.constant([[1, 2], [3, 4]])
+    seen = tf.constant(of.inputs[None])
+    child = mutate_batch(Doubling(), of.network, parents, seen, 0.01, seeds, target=DivergenceTarget())
+    for before, after in zip(parents.numpy(), child.genome.numpy(), strict=True):
+        found = measures.divergence(of.rows(before, of.inputs), of.rows(after, of.inputs))
+        assert found == pytest.approx(0.01, rel=TOLERANCE)
+        assert (after >= before).all()
+
+
+def test_the_relative_guard_has_no_scale() -> None:
+    s = tf.constant([[1.0, 2.0, 0.001, 0.0]])
+    r = float(np.sqrt(np.mean(np.square([1.0, 2.0, 0.001, 0.0]))))
+    np.testing.assert_allclose(guard_relative(s, 0.1), [[1.0, 2.0, 0.1 * r, r]], rtol=1e-6)
+    for factor in (1e-25, 1e25):
+        np.testing.assert_allclose(guard_relative(factor * s, 0.1), factor * guard_relative(s, 0.1), rtol=1e-5)
+    np.testing.assert_array_equal(guard_relative(tf.zeros([1, 3]), 0.1), np.ones([1, 3]))
+
+
+def test_constant_outputs_are_compared_with_their_mean_square() -> None:
+    rows = tf.constant([[[1.0, 2.0], [3.0, 2.0]], [[3.0, 4.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]])
+    np.testing.assert_allclose(variance_of(rows), [1.0, 25.0, 1.0])
+
+
+def test_a_change_whose_square_overflows_still_has_a_direction() -> None:
+    change = tf.constant([[3e30, 4e30], [0.0, 0.0]])
+    np.testing.assert_allclose(to_unit_length(change), [[0.6, 0.8], [0.0, 0.0]], rtol=1e-6)
+
+
+MODELS = {
+    "dense": ((3,), lambda: [kl.Dense(4, "tanh")]),
+    "recurrent": ((5, 2), lambda: [kl.GRU(3)]),
+    "convolution": ((6, 6, 1), lambda: [kl.Conv2D(3, 3, activation="relu"), kl.BatchNormalization(), kl.Flatten()]),
+    "depthwise": ((6, 6, 2), lambda: [kl.DepthwiseConv2D(3), kl.Flatten()]),
+    "convlstm": ((3, 5, 5, 1), lambda: [kl.ConvLSTM2D(2, 3), kl.Flatten()]),
+    "embedding": ((6,), lambda: [kl.Embedding(5, 3), kl.Flatten()]),
+}
+
+
+@pytest.mark.sample(9)
+@pytest.mark.parametrize("genomes", [1, 4])
+@pytest.mark.parametrize("outputs", [1, 8, 9, 40])
+@pytest.mark.parametrize("family", MODELS)
+@pytest.mark.parametrize("mutation", OPERATORS)
+def test_any_number_of_outputs_and_genomes_is_compiled(mutation: str, family: str, outputs: int, genomes: int) -> None:
+    shape, layers = MODELS[family]
+    model = keras.Sequential([keras.Input(shape), *layers(), kl.Dense(outputs)])
+    x = np.random.default_rng(0).integers(0, 5, (4, *shape)).astype(np.float32)
+    parents = tfsm.functional.initial(model, genomes, seed=1)
+    children = tfsm.functional.mutate(model, parents, x, mutation, divergence=0.01, seed=2)
+    found = tfsm.functional.divergence(model, parents, children, x)
+    np.testing.assert_allclose(found, np.full(genomes, 0.01), rtol=TOLERANCE + 1e-3)
+
+
+def test_convolutions_with_many_outputs_and_an_intensity_are_compiled() -> None:
+    model = keras.Sequential([keras.Input((6, 6, 1)), kl.Conv2D(2, 3), kl.Flatten(), kl.Dense(10)])
+    parents = tfsm.functional.initial(model, 3)
+    x = np.ones((2, 6, 6, 1), np.float32)
+    children = tfsm.functional.mutate(model, parents, x, "sm-g-sum", intensity=0.01)
+    assert children.shape == parents.shape
+    assert (children != parents).any()
+
+
+def test_intensity_and_divergence_exclude_each_other() -> None:
+    model = keras.Sequential([keras.Input((2,)), kl.Dense(2)])
+    for mutate, parent in (
+        (tfsm.mutate, model),
+        (lambda *a, **k: tfsm.functional.mutate(model, *a, **k), np.ones((1, 6))),
+    ):
+        with pytest.raises(TfsmError, match="exclude each other"):
+            mutate(parent, np.ones((3, 2)), intensity=0.1, divergence="1%")
+
+
+def test_children_with_outputs_that_are_not_finite_are_reported() -> None:
+    model = keras.Sequential([keras.Input((2,)), kl.Dense(2, "exponential")])
+    with pytest.warns(UserWarning, match="not finite"):
+        tfsm.mutate(model, np.ones((3, 2)), "control", intensity=1e6)
