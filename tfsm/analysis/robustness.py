@@ -35,7 +35,9 @@ BATCH_SIZE: Final = 50
 RANDOM_NETWORKS: Final = 100
 """Random networks whose median fitness is the zero of performance, if the domain does not define performance."""
 FLOOR: Final = 0.01
-"""The operators' default for the smallest sensitivity that noise is divided by."""
+"""The paper's guard: the operators' default for the smallest sensitivity that noise is divided by."""
+GUARD_SHARE: Final = 0.01
+"""The relative guard: the same as a share of the root mean square, by the operators' default."""
 
 
 @dataclass(frozen=True)
@@ -371,18 +373,30 @@ class SensitivitySummary:
     zero: float
     """Share of weights with sensitivity zero: the outputs do not depend on them."""
     floored: float
-    """Share of weights above zero but below `FLOOR`, which the operators raise to it."""
+    """Share of weights above zero but below `FLOOR`, which the paper's guard raises to it."""
+    guarded: float
+    """Share of weights at zero, or below `GUARD_SHARE` of the whole network's root mean square: the relative guard."""
 
 
-def summarize_sensitivity(name: str, values: np.ndarray) -> SensitivitySummary:
-    """Summarize sensitivities.
+def summarize_sensitivity(name: str, values: np.ndarray, whole: np.ndarray) -> SensitivitySummary:
+    """Summarize the sensitivities of some weights of a network with the sensitivities `whole`.
 
-    >>> summary = summarize_sensitivity("dense", np.array([0.0, 0.005, 1.0, 3.0, 4.0]))
-    >>> summary.median, summary.zero, summary.floored
-    (1.0, 0.2, 0.2)
+    >>> values = np.array([0.0, 0.005, 1.0, 3.0, 4.0])
+    >>> summary = summarize_sensitivity("dense", values, values)
+    >>> summary.median, summary.zero, summary.floored, summary.guarded
+    (1.0, 0.2, 0.2, 0.4)
     """
     low, median, high = (float(value) for value in np.quantile(values.astype(np.float64), [0.05, 0.5, 0.95]))
     floored = (values > 0) & (values < FLOOR)
+    bound = GUARD_SHARE * np.sqrt(np.mean(np.square(whole, dtype=np.float64)))
+    guarded = (values == 0) | (values < bound)
     return SensitivitySummary(
-        name, values.size, median, low, high, float(np.mean(values == 0)), float(np.mean(floored))
+        name,
+        values.size,
+        median,
+        low,
+        high,
+        zero=float(np.mean(values == 0)),
+        floored=float(np.mean(floored)),
+        guarded=float(np.mean(guarded)),
     )

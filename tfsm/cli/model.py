@@ -179,7 +179,8 @@ def sensitivity(
 ) -> None:
     """Show how sensitive a model's outputs are to its weights.
 
-    Shows the raw sensitivities, before an operator applies its floor or other limits.
+    Shows the raw sensitivities, and the share of weights that each guard acts on: `below 0.01` with an intensity (the
+    paper's guard), `guarded` with a divergence (the relative guard).
     """
     get_plugins(ctx).mutations[mutation]  # an unknown name raises an error that suggests another
     if plot is not None:
@@ -196,8 +197,8 @@ def sensitivity(
 
     values = api.sensitivity(parent, inputs, mutation)
     layers = {section.name: section.of(values) for section in find_sections(parent)}
-    overall = summarize_sensitivity("all layers", values)
-    rows = [summarize_sensitivity(name, of_layer) for name, of_layer in layers.items()]
+    overall = summarize_sensitivity("all layers", values, values)
+    rows = [summarize_sensitivity(name, of_layer, values) for name, of_layer in layers.items()]
     if plot is not None:
         from tfsm.report.plots import save_sensitivity
 
@@ -216,7 +217,7 @@ def _print_sensitivity(rows: Sequence[SensitivitySummary]) -> None:
     from tfsm.report.formatting import format_number, format_percent, replace_unprintable
 
     table = Table("layer", box=None, pad_edge=False)
-    for title in ("weights", "median", "5%", "95%", "at 0", f"below {FLOOR:g}"):
+    for title in ("weights", "median", "5%", "95%", "at 0", f"below {FLOOR:g}", "guarded"):
         table.add_column(title, justify="right")
     for row in rows:
         table.add_row(
@@ -225,6 +226,7 @@ def _print_sensitivity(rows: Sequence[SensitivitySummary]) -> None:
             *map(format_number, (row.median, row.low, row.high)),
             format_percent(row.zero),
             format_percent(row.floored),
+            format_percent(row.guarded),
         )
     make_console().print(table)
 

@@ -10,6 +10,7 @@ from tfsm.evolution.engine import Engine
 from tfsm.models.genome import find_sections
 from tfsm.models.network import Network
 from tfsm.models.program import LayerPlan
+from tfsm_plugins.mutations.gradient import SafeMutationSum
 
 _MIB = 2**20
 
@@ -36,12 +37,27 @@ class ModelDiagnosis:
     model: str
     weights: int
     mutated: int
+    outputs: int | None
+    """Numbers that the model returns for one input; None if that is unknown before it runs."""
+    probes: int
+    """Random probes by which sensitivities are estimated by default; 0 if they are exact."""
     layers: tuple[LayerDiagnosis, ...]
     slow: tuple[str, ...]
 
     def facts(self) -> list[tuple[str, str]]:
         """Return names and descriptions for a table."""
-        return [("model", self.model), ("weights", f"{self.weights:,}, of which {self.mutated:,} are mutated")]
+        outputs = "unknown" if self.outputs is None else f"{self.outputs:,}"
+        passes = f"{self.probes} probes" if self.probes else f"{outputs} outputs, exactly"
+        copies = 4 * self.mutated / _MIB
+        return [
+            ("model", self.model),
+            ("weights", f"{self.weights:,}, of which {self.mutated:,} are mutated"),
+            ("outputs", f"{outputs} per input"),
+            ("cost of a child", f"sm-g-sum, sm-g-abs, sm-g-rms: a backward pass for each of {passes}"),
+            ("", "sm-g-so: about three backward passes; sm-r, control: none"),
+            ("", "and with a divergence, a forward pass for the parent and for each trial, mostly two to five"),
+            ("memory", f"{copies:,.1f} MiB per copy of the weights, of which a child takes about six"),
+        ]
 
     def notes(self) -> list[str]:
         """Return further messages for the user."""
@@ -96,6 +112,8 @@ def diagnose_model(network: Network) -> ModelDiagnosis:
         model=f"{model.name} ({type(model).__name__})",
         weights=model.count_params(),
         mutated=network.size,
+        outputs=network.output_size,
+        probes=SafeMutationSum().probe_count(network),
         layers=_layers(network),
         slow=(*_one_by_one(network.program.layers), *_copies(network)),
     )
