@@ -99,7 +99,8 @@ def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None =
     policy = FailurePolicy(settings.evaluation_timeout, settings.failures)
     evaluator = Evaluator(domain, network, jit=jit, failure_policy=policy)
     experience_bytes = evaluator.experience_bytes
-    if getattr(mutation, "uses_experience", True) and getattr(domain, "records_inputs", False) and not experience_bytes:
+    uses_experience = getattr(mutation, "uses_experience", True) or settings.divergence is not None
+    if uses_experience and getattr(domain, "records_inputs", False) and not experience_bytes:
         raise TfsmError(
             f"the fitness function never calls the model, so there is no experience on which {settings.mutation!r} "
             "could measure anything: call the model in the function, or use the mutation 'control'"
