@@ -45,6 +45,23 @@ def main() -> None:
                 {"maze": name, "what": call, "ms": milliseconds, "first call s": require_timing(results, call).first}
             )
     print_table(table, console)
+    counts = count_distinct_poses(FirstPersonMaze())
+    console.print(f"\ndistinct poses in the episodes of {len(counts)} initial agents: {', '.join(map(str, counts))}")
+
+
+def count_distinct_poses(maze: Any, agents: int = 40) -> list[int]:
+    """Return the number of distinct poses among the decisions of each of some initial agents, sorted."""
+    import numpy as np
+    import tensorflow as tf
+
+    from tfsm.evolution.initialization import Initializer
+    from tfsm.kernels.random import fold_in, root_seed
+    from tfsm.models.network import Network
+
+    network = Network(maze.network())
+    genomes = Initializer().genomes(network, fold_in(root_seed(0), 0, tf.range(agents)))
+    episode = tf.function(lambda: maze.evaluate(network, genomes, None).experience, autograph=False)
+    return sorted(len(np.unique(poses, axis=0)) for poses in episode().numpy())
 
 
 def make_drawing_call(maze: Any) -> Callable[[], object]:
@@ -99,7 +116,9 @@ def make_maze_calls(maze: Any) -> dict[str, Callable[[], object]]:
     for name, operator in operators.items():
 
         def make_child(parent: Any, experience: Any, operator: Any = operator) -> Any:
-            return operator(network, parent, maze.observe(experience), 0.01, seeds)
+            # As in a run, where parents are taken one by one.
+            observe = getattr(maze, "observe_distinct", maze.observe)
+            return operator(network, parent, observe(experience), 0.01, seeds)
 
         make = compile_call(make_child)
         candidates[f"child by {name}"] = lambda make=make: make(genomes[:1], experience[:1])

@@ -40,6 +40,7 @@ __all__ = [
     "Stop",
     "SupportsAnyModel",
     "SupportsBehaviorMap",
+    "SupportsDistinctFrames",
     "SupportsFiles",
     "SupportsFilm",
     "SupportsPerformance",
@@ -224,6 +225,18 @@ class SupportsFiles(Domain, Protocol):
 
     def files(self) -> Mapping[str, Path]:
         """Return the files in use by option name."""
+        ...
+
+
+@runtime_checkable
+class SupportsDistinctFrames(Domain, Protocol):
+    """A domain whose individuals often see the same frame again."""
+
+    def observe_distinct(self, experience: Nest) -> Nest:
+        """Return what `observe` returns for one individual `[1, ...]`, as `IndexedFrames` without equal frames.
+
+        It is only called in plain graphs, not under XLA: the number of frames may depend on the experience.
+        """
         ...
 
 

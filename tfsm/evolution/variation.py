@@ -17,7 +17,17 @@ from typing_extensions import TypeIs
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import Plan, TracedFunction, needs_autograph
 from tfsm.evolution.divergence_target import DivergenceTarget, perturb
-from tfsm.interfaces import Adapt, Child, Evaluation, Mutation, Nest, SupportsReuse, Tensor
+from tfsm.interfaces import (
+    Adapt,
+    Child,
+    Domain,
+    Evaluation,
+    Mutation,
+    Nest,
+    SupportsDistinctFrames,
+    SupportsReuse,
+    Tensor,
+)
 from tfsm.kernels.experience import to_dense
 from tfsm.kernels.line_search import SEARCH_DIAGNOSTICS
 from tfsm.kernels.random import fold_in, gaussian, root_seed, split
@@ -161,6 +171,16 @@ def map_one_by_one(function: Callable[..., Any], autograph: bool = True) -> Call
     return mapped
 
 
+def choose_observe(domain: Domain, plan: Plan) -> Callable[[Nest], Nest]:
+    """Return the function that turns the experience of parents into inputs for an operator.
+
+    Where parents are taken one by one, each distinct frame is needed only once, if the domain supports that.
+    """
+    if plan.one_by_one and isinstance(domain, SupportsDistinctFrames):
+        return domain.observe_distinct
+    return domain.observe
+
+
 # --- Sensitivities that are kept for a parent's next child
 
 
@@ -179,10 +199,11 @@ class SensitivityCache:
     """
 
     def __init__(self, evaluator: Evaluator, mutation: SupportsReuse, plan: Plan) -> None:
-        self._network, self._domain, self._mutation = evaluator.network, evaluator.domain, mutation
+        self._network, self._mutation = evaluator.network, mutation
+        self._observe = choose_observe(evaluator.domain, plan)
         self._least_width = plan.least_width
         self._one_by_one = plan.one_by_one
-        autograph = needs_autograph(self._domain, mutation)
+        autograph = needs_autograph(evaluator.domain, mutation)
         measure = map_one_by_one(self._measure_parents, autograph) if plan.one_by_one else self._measure_parents
         self._measure = tf.function(measure, jit_compile=plan.jit, autograph=autograph)
         self._warmed_up = {width: tf.Variable(False, trainable=False) for width in plan.widths()}
@@ -247,7 +268,7 @@ class SensitivityCache:
         return tuple(sorted({max(self._least_width, -(-width // 2)), width}))
 
     def _measure_parents(self, parents: Tensor, experience: Nest) -> Tensor:
-        seen = self._domain.observe(experience)
+        seen = self._observe(experience)
         return self._mutation.sensitivity(self._network, parents, seen, tf.zeros_like(parents))
 
 
@@ -348,6 +369,7 @@ class Variation:
         """Whether children have two parents."""
         self.intensity = tf.Variable(intensity, trainable=False, dtype=self.network.dtype)
         self._initializer = initializer
+        self._observe_parents = choose_observe(self.domain, plan)
         self.root_seed = root_seed(seed)
         """The experiment's seed."""
         autograph = needs_autograph(self.domain, mutation)
@@ -427,7 +449,7 @@ class Variation:
         if self.adaptation.on:
             intensity, more = intensity * more[0], more[1:]
         mates = (more[0], self.domain.observe(more[1])) if more else None
-        seen = self.domain.observe(experience)
+        seen = self._observe_parents(experience)
         return mutate_batch(self.mutation, self.network, parents, seen, intensity, seed, mates, self._target)
 
     def _apply_to_known(

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.interfaces import Evaluation, Film, Nest, Tensor
+from tfsm.kernels.experience import IndexedFrames
 from tfsm.models.network import Network
 from tfsm_domains.pixel_maze import FirstPersonOptions
 from tfsm_domains.pixel_maze.base import PixelMaze
@@ -91,6 +92,18 @@ class FirstPersonMaze(PixelMaze):
     def observe(self, experience: Nest) -> Nest:
         """Return the views from poses `[B, T, 3]`, rendered again, as one sequence of images."""
         return self._render(experience)[:, None]
+
+    def observe_distinct(self, experience: Nest) -> Nest:
+        """Return the views from poses `[1, T, 3]`, with those from equal poses once.
+
+        An agent that walks into a wall, or does nothing, stands still.
+        """
+        bits = tf.bitcast(experience[0], tf.int64)  # [T, 3]
+        equal = tf.reduce_all(bits[:, None] == bits, axis=-1)  # [T, T]
+        first = tf.argmax(equal, axis=-1, output_type=tf.int32)  # of all equal poses
+        distinct, index = tf.unique(first)
+        # All are rendered, as in `observe`: a plain graph may round at the end of an array otherwise than within it.
+        return IndexedFrames(tf.gather(self._render(experience)[0], distinct), index[None, None])
 
     def begin(self, count: int) -> tuple[Tensor, PathProgress]:
         """Return the poses `[B, 3]` of `count` agents at the start, and their progress there."""

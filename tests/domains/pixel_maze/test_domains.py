@@ -23,6 +23,7 @@ from tfsm.interfaces import SupportsBehaviorMap, SupportsFilm
 from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
+from tfsm.plugins.registry import build_part
 from tfsm.runs.build import build_engine
 from tfsm.settings import resolve
 from tfsm_domains.pixel_maze.first_person import FirstPersonMaze
@@ -118,6 +119,33 @@ def test_only_walking_the_path_solves_the_first_person_maze() -> None:
     assert found.fitness.numpy()[2:].tolist() == [1.0, 5.0]
     assert found.experience.shape == (4, 100, 3)
     np.testing.assert_allclose(found.experience[0, 0], [1.5, 1.5, 0.0])
+
+
+def test_an_agent_that_stands_still_sees_one_frame() -> None:
+    maze = FirstPersonMaze(frames=80)
+    network: Any = Scripted([FORWARD] * 20, [LEFT, *[NONE] * 18, LEFT], steps=20, idle=NONE)
+    poses = maze.evaluate(network, network.genomes, SEED).experience
+    for lane, count in enumerate(len(np.unique(agent, axis=0)) for agent in poses.numpy()):
+        distinct = tf.function(maze.observe_distinct, autograph=False)(poses[lane : lane + 1])
+        assert distinct.table.shape[0] == count < 20
+        np.testing.assert_allclose(distinct.to_dense(), maze.observe(poses[lane : lane + 1]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sm-g-sum", "sm-g-so"])
+def test_distinct_frames_have_the_same_sensitivity(name: str) -> None:
+    maze = FirstPersonMaze()
+    network = Network(make_tiny_network(10))
+    poses = np.repeat([[[1.5, 1.5, 0.0], [2.5, 1.5, 10.0], [1.5, 1.5, 0.0]]], [4, 2, 4], axis=1)
+    mutation = build_part(load_plugins().mutations[name], {})
+    genome, seed = draw_genomes(network, 1), tf.constant([[1, 2]])
+    dense, distinct = (
+        tf.function(
+            lambda poses, observe=observe: mutation(network, genome, observe(poses), 0.01, seed), autograph=False
+        )(tf.constant(poses))
+        for observe in (maze.observe, maze.observe_distinct)
+    )
+    assert np.abs(dense - genome).max() > 1e-3
+    np.testing.assert_allclose(distinct, dense, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.slow
