@@ -103,7 +103,7 @@ def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None =
     if uses_experience and getattr(domain, "records_inputs", False) and not experience_bytes:
         raise TfsmError(
             f"the fitness function never calls the model, so there is no experience on which {settings.mutation!r} "
-            "could measure anything: call the model in the function, or use the mutation 'control'"
+            "could measure anything: call the model in the function, or use the mutation 'control' with an intensity"
         )
     if getattr(mutation, "needs_gradient", False) and evaluator.is_compiled:
         genome = initializer.genomes(network, fold_in(root_seed(settings.seed), 0, 0)[None])
