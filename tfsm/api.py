@@ -146,6 +146,7 @@ def evolve(
     seed: int | None = None,
     evaluations: int | None = None,
     population: int | None = None,
+    offspring: int | None = None,
     mutated_layers: str | Sequence[str] | None = None,
     out: str | Path | None = None,
     config: str | Path | None = None,
@@ -179,6 +180,8 @@ def evolve(
         seed: the random seed of the experiment.
         evaluations: maximum evaluations per run.
         population: individuals per run.
+        offspring: children that a run makes at once, from the same population; by default one, or a whole generation
+            where the scheme has generations.
         mutated_layers: the layers to mutate, like `layers` of `tfsm.mutate`.
         out: a run directory to write; nothing is written if None.
         config: a `tfsm.toml` to use instead of the nearest one.
@@ -228,6 +231,7 @@ def evolve(
         "seed": seed,
         "evaluations": evaluations,
         "population": population,
+        "offspring": offspring,
         "model": str(model) if isinstance(model, str | Path) else None,
         "mutated_layers": mutated_layers,
         "observers": [name for name in observers if isinstance(name, str)] or None,

@@ -79,7 +79,7 @@ class Mutation(Protocol):
     `[B, ...]` at once, which is faster. More class attributes are optional: with `needs_gradient = True` a network
     without a gradient is refused before the run; with `mates = True` the call also receives a second parent as the
     keyword arguments `mate` and `mate_experience`; with `uses_experience = False` it also works where no experience was
-    recorded; with `targets_divergence = True` the intensity is itself a target divergence, and receives the one that
+    recorded or told; with `targets_divergence = True` the intensity is itself a target divergence, and receives the one that
     the user asks for.
     """
 
@@ -294,7 +294,11 @@ class Choice(NamedTuple):
 
 @runtime_checkable
 class StatefulSelection(Protocol):
-    """A selection scheme with a state, or one that sees more than fitness; always for `B` populations at once."""
+    """A selection scheme with a state, or one that sees more than fitness; always for `B` populations at once.
+
+    A scheme with generations may define `generation(population)`, the number of children per generation, if a
+    generation's parents stay the same until all of its children are admitted. Its children are then made together.
+    """
 
     needs: ClassVar[tuple[str, ...]]
     """What the engine stores per individual for this scheme: `behavior`, `cases`."""

@@ -22,6 +22,7 @@ from tests.helpers.domains import HostTarget, Target
 from tests.helpers.engines import Recorder, make_engine
 from tfsm.errors import TfsmError
 from tfsm.evolution import checkpoint as checkpoint_module
+from tfsm.evolution.batches import LogIntervals
 from tfsm.evolution.checkpoint import (
     VERSION,
     Checkpoint,
@@ -39,6 +40,7 @@ from tfsm.evolution.variation import Adaptation
 from tfsm_plugins.mutations.gradient import SafeMutationSum
 from tfsm_plugins.selections.map_elites import MapElites
 from tfsm_plugins.selections.novelty import Novelty
+from tfsm_plugins.selections.truncation import Truncation
 
 DTYPES = [np.dtype(name) for name in ("<f4", "<f8", ">f4", ">i8", "<i4", "|b1", "|u1", "<f2")]
 
@@ -202,13 +204,14 @@ def run_loop(engine: Engine, recorder: Recorder, *, evaluations: int, runs: int 
     ]
 
 
-def index_metrics(metrics: list[dict[str, Any]]) -> dict[tuple[int, int], dict[str, Any]]:
+def index_metrics(metrics: list[dict[str, Any]], engine: Engine) -> dict[tuple[int, int], dict[str, Any]]:
     """Return the metrics of a finished log by run and evaluations."""
+    intervals = LogIntervals(20, engine.batches)
     ends = {line["run"]: max(m["evaluations"] for m in metrics if m["run"] == line["run"]) for line in metrics}
     return {
         (line["run"], line["evaluations"]): line
         for line in metrics
-        if line["evaluations"] % 20 == 0 or line["evaluations"] == ends[line["run"]]
+        if line["evaluations"] in intervals or line["evaluations"] == ends[line["run"]]
     }
 
 
@@ -223,8 +226,10 @@ CASES: dict[str, Callable[[], Engine]] = {
         selection=MapElites(bounds="-4:4,-4:4,-4:4", beginners=5), population=27, runs=3, intensity=1.0
     ),
     "novelty": lambda: make_engine(selection=Novelty(), runs=3),
+    "offspring": lambda: make_engine(mutation=SafeMutationSum(), runs=3, offspring=7),
+    "generations": lambda: make_engine(selection=Truncation(parents=2), runs=3),
 }
-DEFAULT = ("reuse",)
+DEFAULT = ("reuse", "offspring")
 
 
 @pytest.fixture(scope="module")
@@ -237,18 +242,29 @@ def test_a_resumed_loop_gives_the_same_results(plain: Engine, name: str) -> None
     engine, recorder = plain if name == "plain" else CASES[name](), Recorder()
     checkpoints = KeepCheckpoints(recorder)
     expected = run_loop(engine, recorder, evaluations=57, checkpoints=checkpoints)
-    assert len(checkpoints.kept) >= 57
-    lines = index_metrics(recorder.metrics)
+    assert len(checkpoints.kept) >= 57 // engine.batches.size
+    lines = index_metrics(recorder.metrics, engine)
     for content, before in checkpoints.kept[:: 4 if name in DEFAULT else 1]:
         resumed = Recorder()
         found = run_loop(engine, resumed, evaluations=57, saved=[unpack_checkpoint(content)[0]])
         assert found == expected
-        assert index_metrics(recorder.metrics[:before] + resumed.metrics) == lines
+        assert index_metrics(recorder.metrics[:before] + resumed.metrics, engine) == lines
 
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(("shorter", "longer"), [(4, 57), (6, 57), (33, 90)])
 def test_a_finished_loop_can_be_extended(plain: Engine, shorter: int, longer: int) -> None:
+    extend(plain, shorter, longer)
+
+
+@pytest.mark.parametrize("name", ["offspring", pytest.param("generations", marks=SLOW)])
+def test_a_batch_that_the_budget_cut_off_is_completed_by_a_larger_one(name: str) -> None:
+    engine = CASES[name]()
+    for shorter in (13, 24, 33):
+        extend(engine, shorter, 57)
+
+
+def extend(plain: Engine, shorter: int, longer: int) -> None:
     uninterrupted, recorder, resumed = Recorder(), Recorder(), Recorder()
     expected = run_loop(plain, uninterrupted, evaluations=longer)
     checkpoints = KeepCheckpoints(recorder, every=1000)
@@ -256,7 +272,7 @@ def test_a_finished_loop_can_be_extended(plain: Engine, shorter: int, longer: in
     assert (
         run_loop(plain, resumed, evaluations=longer, saved=[unpack_checkpoint(checkpoints.kept[-1][0])[0]]) == expected
     )
-    assert index_metrics(recorder.metrics + resumed.metrics) == index_metrics(uninterrupted.metrics)
+    assert index_metrics(recorder.metrics + resumed.metrics, plain) == index_metrics(uninterrupted.metrics, plain)
 
 
 @pytest.mark.slow

@@ -12,19 +12,32 @@ from tests.helpers.domains import BestReplacesWorst, HostTarget, OneGenomeNoise,
 from tests.helpers.engines import evolve, make_engine
 from tfsm.errors import TfsmError
 from tfsm.evolution.initialization import Initializer
+from tfsm.evolution.variation import Adaptation
 from tfsm.kernels.random import fold_in, root_seed, split
 from tfsm.models.network import Network
+from tfsm.plugins import load_plugins
+from tfsm.plugins.registry import build_part
+from tfsm_plugins.mutations.crossover import SafeCrossover
 from tfsm_plugins.mutations.gaussian import Control
 from tfsm_plugins.mutations.gradient import SafeMutationAbs, SafeMutationSecondOrder, SafeMutationSum
 from tfsm_plugins.mutations.rescale import SafeMutationRescale
 from tfsm_plugins.selections.map_elites import MapElites
+from tfsm_plugins.selections.novelty import Novelty
 from tfsm_plugins.selections.steady_state import HillClimber, Tournament
+from tfsm_plugins.selections.truncation import Truncation
 
 
 def plain_loop(
-    run: int, seed: int, population: int, evaluations: int, mutation: Any, selection: Any, intensity: float
+    run: int,
+    seed: int,
+    population: int,
+    evaluations: int,
+    mutation: Any,
+    selection: Any,
+    intensity: float,
+    offspring: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Run the algorithm of the paper in Python, one individual at a time."""
+    """Run the algorithm of the paper in Python, with parents from the population before each `offspring` children."""
     domain, root = Target(near=0.0), root_seed(seed)
     network = Network(domain.network())
     genomes, fitness, experiences = [], [], []
@@ -37,10 +50,13 @@ def plain_loop(
         experiences.append(found.experience)
     for number in range(population, evaluations):
         select_seed, mutate_seed, evaluate_seed = split(fold_in(root, run, number), 3)
-        choice = selection.choose(tf.constant([fitness], tf.float32), select_seed[None])
-        parent, replaced = int(choice.parent[0]), int(choice.replaced[0])
-        inputs = domain.observe(experiences[parent])
-        child = mutation(network, tf.constant(genomes[parent][None]), inputs, tf.constant(intensity), mutate_seed[None])
+        if (number - population) % offspring == 0:
+            before = list(fitness), list(genomes), list(experiences)
+        parent = int(selection.choose(tf.constant([before[0]], tf.float32), select_seed[None]).parent[0])
+        replaced = int(selection.choose(tf.constant([fitness], tf.float32), select_seed[None]).replaced[0])
+        inputs = domain.observe(before[2][parent])
+        genome = tf.constant(before[1][parent][None])
+        child = mutation(network, genome, inputs, tf.constant(intensity), mutate_seed[None])
         found = domain.evaluate(network, child, evaluate_seed[None])
         if bool(selection.accepts(found.fitness, tf.constant([fitness[replaced]]))[0]):
             genomes[replaced], fitness[replaced] = child[0].numpy(), float(found.fitness[0])
@@ -48,20 +64,24 @@ def plain_loop(
     return np.array(genomes), np.array(fitness)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
-    ("mutation", "selection", "population"),
+    ("mutation", "selection", "population", "offspring"),
     [
-        (Control(), Tournament(size=3), 6),
-        (SafeMutationSum(), Tournament(size=2, removal="same"), 5),
-        (Control(), HillClimber(), 1),
+        (Control(), Tournament(size=3), 6, 1),
+        (Control(), HillClimber(), 1, 1),
+        (SafeMutationSum(), Tournament(size=2, removal="same"), 5, 1),
+        (Control(), HillClimber(), 1, 4),
+        (SafeMutationSum(), Tournament(size=2, removal="same"), 5, 8),
     ],
 )
-def test_the_compiled_loop_agrees_with_a_plain_loop(mutation: Any, selection: Any, population: int) -> None:
-    engine = make_engine(Target(near=0.0), mutation, selection, population=population, seed=3)
+def test_the_compiled_loop_agrees_with_a_plain_loop(
+    mutation: Any, selection: Any, population: int, offspring: int
+) -> None:
+    engine = make_engine(Target(near=0.0), mutation, selection, population=population, seed=3, offspring=offspring)
     evolve(engine, evaluations=40, seed=3)
     for run in (0, 1):
-        genomes, fitness = plain_loop(run, 3, population, 40, mutation, selection, 0.1)
+        genomes, fitness = plain_loop(run, 3, population, 40, mutation, selection, 0.1, offspring)
         np.testing.assert_allclose(engine.state.genomes.numpy()[run], genomes, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(engine.state.fitness.numpy()[run], fitness, rtol=1e-4, atol=1e-5)
 
@@ -84,6 +104,72 @@ def test_a_run_is_the_same_alone_or_among_others(mutation: Any) -> None:
     assert alone[0].best_fitness == among[0].best_fitness
     np.testing.assert_array_equal(alone[0].champion, among[0].champion)
     assert recorder_alone.metrics == [metric for metric in recorder.metrics if metric["run"] == 0]
+
+
+def parity() -> Any:
+    return build_part(load_plugins().domains["parity"], {"bits": 2, "units": 3})
+
+
+OFFSPRING: list[Any] = [
+    pytest.param({"domain": parity(), "mutation": SafeMutationSum()}, id="parity"),
+    pytest.param({"mutation": SafeMutationRescale(), "adaptation": Adaptation("self", 0.3)}, id="self"),
+    pytest.param({"domain": HostTarget(near=0.5), "selection": Novelty(size=2, archive=5)}, id="novelty, python"),
+    pytest.param({"adaptation": Adaptation("divergence", 0.3, 0.01)}, id="divergence"),
+    pytest.param({"mutation": SafeMutationSum(), "compile": "graph", "one_by_one": True}, id="one by one"),
+    pytest.param({"domain": parity(), "mutation": SafeCrossover()}, id="recombines"),
+    pytest.param({"domain": parity(), "mutation": SafeMutationSecondOrder()}, id="second order"),
+]
+
+
+@pytest.mark.sample(7)
+@pytest.mark.parametrize("case", OFFSPRING)
+def test_a_run_with_offspring_is_the_same_alone_or_among_others(case: dict[str, Any]) -> None:
+    """Bit by bit, whatever shares the batch: other runs, or idle lanes."""
+    case = {"domain": Target(near=0.5), "seed": 2, "offspring": 5, **case}
+    alone, recorder_alone = evolve(make_engine(runs=1, **case), runs=1, evaluations=63, seed=2)
+    among, recorder = evolve(make_engine(runs=5, width=3, **case), runs=5, evaluations=63, seed=2)
+    assert alone[0].summary() == among[0].summary()
+    assert alone[0].champion.tobytes() == among[0].champion.tobytes()
+    assert recorder_alone.metrics == [metric for metric in recorder.metrics if metric["run"] == 0]
+
+
+@pytest.mark.sample(2)
+@pytest.mark.parametrize(
+    "case",
+    [{"mutation": SafeMutationSum()}, {"domain": HostTarget(near=0.3), "adaptation": Adaptation("self", 0.3)}],
+    ids=["reuse", "self"],
+)
+def test_a_generation_at_once_is_the_same_as_one_by_one(case: dict[str, Any]) -> None:
+    scheme = Truncation(parents=3)
+    case = {"domain": Target(near=0.3), "selection": scheme, "population": 10, "intensity": 0.5, **case}
+    single, together = make_engine(offspring=1, **case), make_engine(**case)
+    assert (single.batches.size, together.batches.size) == (1, 7)
+    expected, recorder = evolve(single, evaluations=75)
+    results, together_recorder = evolve(together, evaluations=75)
+    assert together_recorder.metrics == recorder.metrics
+    for before, after in zip(expected, results, strict=True):
+        assert before.summary() == after.summary()
+        assert before.champion.tobytes() == after.champion.tobytes()
+    for name, table in single.state.tables().items():
+        assert table.numpy().tobytes() == together.state.tables()[name].numpy().tobytes(), name
+
+
+def test_a_parent_is_measured_once_per_batch() -> None:
+    """A hill-climber has one parent, whatever the number of its children."""
+    measured: list[int] = []
+
+    class Counting(SafeMutationSum):
+        def sensitivity(self, network: Any, genome: Any, *more: Any) -> Any:
+            found = super().sensitivity(network, genome, *more)
+            tf.py_function(lambda: measured.append(1), [], [])
+            return found
+
+    engine = make_engine(
+        Target(near=0.0), Counting(), HillClimber(), population=1, runs=1, offspring=8, compile="graph"
+    )
+    evolve(engine, runs=1, evaluations=9, log_every=100)
+    assert engine.reuses_sensitivities
+    assert len(measured) == 2, "one portion for the batch, and one for the log"
 
 
 @pytest.mark.slow

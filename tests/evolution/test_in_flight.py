@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tfsm.evolution.batches import Batches
 from tfsm.evolution.checkpoint import AsyncRunState
 from tfsm.evolution.in_flight import InFlightTracker
 
@@ -48,7 +49,7 @@ def test_the_tracker_agrees_with_a_plain_history(
 ) -> None:
     budget = initial + extra
     tracker, history = (
-        InFlightTracker(range(runs), initial_population=initial, budget=budget),
+        InFlightTracker(range(runs), batches=Batches(initial_population=initial), budget=budget),
         History(runs, initial, budget),
     )
     stale: dict[int, list[int]] = {run: [] for run in range(runs)}
@@ -75,7 +76,7 @@ def test_the_tracker_agrees_with_a_plain_history(
             history.ended.add(which)
         elif move == "save":
             state = {run: (tracker.runs[run].evaluated, tracker.snapshot(run)) for run in tracker.active_runs}
-            tracker = InFlightTracker(range(runs), initial_population=initial, budget=budget)
+            tracker = InFlightTracker(range(runs), batches=Batches(initial_population=initial), budget=budget)
             for run in range(runs):
                 if run in state:
                     tracker.restore(run, *state[run])
@@ -100,7 +101,7 @@ def test_the_tracker_agrees_with_a_plain_history(
     [(7, 0, "no such run"), (1, 0, "it has ended"), (0, 5, "next number of this run is 2"), (0, 2, "only 1 of this")],
 )
 def test_an_impossible_dispatch_is_refused(run: int, number: int, reason: str) -> None:
-    tracker = InFlightTracker(range(2), initial_population=2, budget=9)
+    tracker = InFlightTracker(range(2), batches=Batches(initial_population=2), budget=9)
     tracker.dispatch(0, 0)
     tracker.dispatch(0, 1)
     tracker.tell(0, 1)
@@ -111,7 +112,7 @@ def test_an_impossible_dispatch_is_refused(run: int, number: int, reason: str) -
 
 @given(st.lists(st.integers(0, 9), max_size=30), st.integers(1, 4))
 def test_a_lower_budget_can_be_used_up(moves: list[int], extra: int) -> None:
-    tracker = InFlightTracker(range(1), initial_population=2, budget=20)
+    tracker = InFlightTracker(range(1), batches=Batches(initial_population=2), budget=20)
     for move in moves:
         run_tracker, chosen = tracker.runs[0], tracker.next()
         if move % 2 and chosen is not None:
@@ -119,7 +120,7 @@ def test_a_lower_budget_can_be_used_up(moves: list[int], extra: int) -> None:
         elif run_tracker.in_flight:
             tracker.tell(0, sorted(run_tracker.in_flight)[move % len(run_tracker.in_flight)])
     evaluated, state = tracker.runs[0].evaluated, tracker.snapshot(0)
-    tracker = InFlightTracker(range(1), initial_population=2, budget=evaluated + 1 + extra)
+    tracker = InFlightTracker(range(1), batches=Batches(initial_population=2), budget=evaluated + 1 + extra)
     tracker.restore(0, evaluated, state)
     while tracker.runs[0].evaluated < evaluated + 1 + extra:
         chosen = tracker.next()
@@ -130,10 +131,37 @@ def test_a_lower_budget_can_be_used_up(moves: list[int], extra: int) -> None:
 
 
 def test_failures_of_an_interval_are_counted() -> None:
-    tracker = InFlightTracker(range(1), initial_population=1, budget=9)
+    tracker = InFlightTracker(range(1), batches=Batches(initial_population=1), budget=9)
     for number in range(3):
         tracker.dispatch(0, number)
         tracker.tell(0, number, failed=number != 1)
     assert tracker.snapshot(0) == AsyncRunState((), children=2, failed=2)
     assert tracker.end_interval(0)["failed"] == 2
     assert tracker.end_interval(0)["failed"] == 0
+
+
+def test_a_batch_lost_in_flight_is_dispatched_again_as_a_whole() -> None:
+    tracker = InFlightTracker(range(1), batches=Batches(3, initial_population=4), budget=12)
+    sizes = []
+    while (key := tracker.next()) is not None:
+        sizes.append((key[1], tracker.dispatch(*key)))
+    assert sizes == [(0, 3), (3, 1)], "children only once all initial individuals are evaluated"
+    assert tracker.tell(0, 3) == 1
+    assert tracker.tell(0, 0) == 4
+    assert [tracker.dispatch(*tracker.next()) for _ in range(3)] == [3, 3, 2]
+    assert tracker.is_cut(0, 10)
+    assert not tracker.is_cut(0, 7)
+    assert tracker.next() is None
+    assert tracker.tell(0, 7) == 7
+    state = tracker.snapshot(0)
+    assert state.in_flight == (4, 5, 6, 10, 11)
+    # A larger budget completes the last batch.
+    tracker = InFlightTracker(range(1), batches=Batches(3, initial_population=4), budget=14)
+    tracker.restore(0, 7, state)
+    assert [(key, tracker.dispatch(*key)) for key in iter(tracker.next, None)] == [
+        ((0, 4), 3),
+        ((0, 10), 3),
+        ((0, 13), 1),
+    ]
+    assert tracker.tell(0, 10) == 10
+    assert tracker.end_interval(0) == {"staleness": (0 + 1 + 2 + 0 + 1 + 2) / 6, "staleness_most": 2, "failed": 0}

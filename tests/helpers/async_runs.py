@@ -28,7 +28,8 @@ def make_worker(engine: Engine) -> ChildWorker:
             seed=int(variation.root_seed.numpy()[0]),
             plan=replace(variation.plan, runs=1),
             adaptation=variation.adaptation,
-        )
+        ),
+        engine.batches.size,
     )
 
 

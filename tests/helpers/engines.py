@@ -65,6 +65,7 @@ def make_engine(
     one_by_one: bool = False,
     adaptation: Any = None,
     stop_when_solved: bool = True,
+    offspring: int | None = None,
     **plan: Any,
 ) -> Engine:
     """Return an engine for a small domain."""
@@ -80,7 +81,13 @@ def make_engine(
         plan=chosen,
         adaptation=adaptation,
     )
-    return Engine(variation, selection or Tournament(size=3), population=population, stop_when_solved=stop_when_solved)
+    return Engine(
+        variation,
+        selection or Tournament(size=3),
+        population=population,
+        stop_when_solved=stop_when_solved,
+        offspring=offspring,
+    )
 
 
 def evolve(

@@ -91,6 +91,16 @@ def test_an_evaluation_that_fails_once_is_retried(expected: list[tuple[Any, ...]
     assert summarize(found) == expected
 
 
+def test_a_batch_that_fails_is_made_again_one_by_one() -> None:
+    expected = summarize(evolve(None, HostTarget(near=0.0), "offspring=7"))
+    FailsOnce.fail_at[0] = 5
+    found = evolve(
+        make_in_process_backend(1, "children"), FailsOnce(near=0.0), "failures=broken", "offspring=7", runs=1
+    )
+    assert FailsOnce.calls[0] > 12, "the batch, and then seven single children"
+    assert summarize(found) == expected[:1]
+
+
 @pytest.mark.slow
 def test_a_failure_after_the_end_of_the_run_is_ignored() -> None:
     evolve(make_in_process_backend(1, "children"), FailsOnce(near=1e9))

@@ -179,6 +179,12 @@ class SharedOptions:
         int | None, typer.Option(metavar="N", help="Maximum evaluations per run", rich_help_panel=SEARCH)
     ] = None
     population: Annotated[int | None, typer.Option(metavar="N", help="Population size", rich_help_panel=SEARCH)] = None
+    offspring: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Children that a run makes at once, from the same population", rich_help_panel=SEARCH
+        ),
+    ] = None
     seed: Annotated[int | None, typer.Option(metavar="S", help="Random seed", rich_help_panel=SEARCH)] = None
 
     model: Annotated[
@@ -307,6 +313,7 @@ class SharedOptions:
             "seed": self.seed,
             "evaluations": self.evaluations,
             "population": self.population,
+            "offspring": self.offspring,
             "model": self.model,
             "mutated_layers": self.layers,
             "trust_model": self.trust_model or None,

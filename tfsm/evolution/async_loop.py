@@ -1,8 +1,8 @@
-"""The asynchronous loop: `ask` for single children, `tell` their results in whatever order they arrive.
+"""The asynchronous loop: `ask` for children, `tell` their results in whatever order they arrive.
 
-A parent is chosen when a child is asked for, in the population as it is then. The slot that the child may take is
-chosen when its result arrives, in the population as it is then. With one child in flight at a time this is the lock
-step, bit for bit.
+Children travel alone, or in batches with `--offspring`. A parent is chosen when a child is asked for, in the population
+as it is then. The slot that the child may take is chosen when its result arrives, in the population as it is then. With
+one batch in flight at a time this is the lock step, bit for bit.
 
 Reporting the end of an interval and of a run starts a new interval. A run that later gets more evaluations continues
 from before that, as if there had been no end.
@@ -19,11 +19,11 @@ import numpy as np
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.async_worker import ChildBatcher, ChildRequest, ChildResult
+from tfsm.evolution.batches import LogIntervals
 from tfsm.evolution.checkpoint import AsyncRunState, Checkpoint
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.event_log import Event, EventKind, EventReplay
 from tfsm.evolution.in_flight import InFlightTracker, Key
-from tfsm.evolution.lockstep_loop import LogIntervals
 from tfsm.evolution.observers import RunResult
 from tfsm.evolution.reporter import Reporter
 from tfsm.evolution.state import LazyTable, State
@@ -42,29 +42,36 @@ class BeforeRunEnd:
     run_state: AsyncRunState
     reported_champion: tuple[bool, float] | None
     """What was last reported of its champion; None if nothing was."""
-    tallies: Mapping[str, np.ndarray[Any, Any]]
-    """What was counted since the last logged interval, by table name."""
+    tables: Mapping[str, np.ndarray[Any, Any]]
+    """The run's rows of the tables that changed: what was counted since the last logged interval. All tables if the
+    last batch was cut off by the budget: with a larger one it is complete, and made again."""
 
     @classmethod
     def capture(
-        cls, state: State, lane: int, run_state: AsyncRunState, champion: tuple[bool, float] | None
+        cls,
+        state: State,
+        lane: int,
+        run_state: AsyncRunState,
+        champion: tuple[bool, float] | None,
+        *,
+        everything: bool = False,
     ) -> BeforeRunEnd:
         """Remember a run whose end is about to be reported."""
-        tallies = {name: table.numpy()[lane] for name, table in state.tables().items() if name.startswith(_TALLIES)}
-        return cls(run_state, champion, tallies)
+        changed = {name: table for name, table in state.tables().items() if everything or name.startswith(_TALLIES)}
+        return cls(run_state, champion, {name: table[lane].numpy() for name, table in changed.items()})
 
 
-def _restore_tallies(tables: Mapping[str, LazyTable], ends: Sequence[BeforeRunEnd | None]) -> dict[str, LazyTable]:
-    """Return tables `[L, ...]` with the tallies of ended runs as they were before their end was reported."""
+def _restore_rows(tables: Mapping[str, LazyTable], ends: Sequence[BeforeRunEnd | None]) -> dict[str, LazyTable]:
+    """Return tables `[L, ...]` with the rows of ended runs as they were before their end was reported."""
 
     def restore(name: str, table: LazyTable) -> LazyTable:
         def row(index: int) -> np.ndarray[Any, Any]:
             end = ends[index]
-            return table.row(index) if end is None else end.tallies[name]
+            return table.row(index) if end is None or name not in end.tables else end.tables[name]
 
         return replace(table, row=row)
 
-    return {name: restore(name, table) if name.startswith(_TALLIES) else table for name, table in tables.items()}
+    return {name: restore(name, table) for name, table in tables.items()}
 
 
 class AsyncLoop:
@@ -102,8 +109,9 @@ class AsyncLoop:
         self._engine, self._budget = engine, evaluations
         self._failures, self._log_event = failures, events
         initial_population = min(engine.selector.initial_population, evaluations)
-        self._tracker = InFlightTracker(self._runs, initial_population=initial_population, budget=evaluations)
-        self._intervals = LogIntervals(log_every, initial_population)
+        batches = replace(engine.batches, initial_population=initial_population)
+        self._tracker = InFlightTracker(self._runs, batches=batches, budget=evaluations)
+        self._intervals = LogIntervals(log_every, batches)
         self._batcher = ChildBatcher(engine, self._runs.start, initial_population)
         # Runs are logged one by one: probes of all the others would be made for nothing.
         self._reporter = Reporter(
@@ -148,7 +156,7 @@ class AsyncLoop:
         return self._batcher.compile_seconds + self._reporter.compile_seconds
 
     def ask(self, count: int) -> list[ChildRequest]:
-        """Return the next individuals to make, at most `count`; fewer where no more can be started now.
+        """Return the next batches to make, at most `count`; fewer where no more can be started now.
 
         A replay may tell results here that were held until now, and so come to its end.
         """
@@ -158,8 +166,8 @@ class AsyncLoop:
             chosen = self._choose(count - len(requests))
             if not chosen:
                 break
-            asked = self._dispatch([key for key, _ in chosen])
-            requests += [request for request, (_, needed) in zip(asked, chosen, strict=True) if needed]
+            asked = self._dispatch([key for key, *_ in chosen], [size for _, size, _ in chosen])
+            requests += [request for request, (*_, needed) in zip(asked, chosen, strict=True) if needed]
         self._advance_replay()
         return requests
 
@@ -174,7 +182,7 @@ class AsyncLoop:
         self._advance_replay()
 
     def tell_failure(self, request: ChildRequest, message: str) -> None:
-        """Record that an individual could not be made, and why."""
+        """Record that a batch could not be made, and why."""
         if not self.is_waiting_for(request):
             return
         what = f"run {request.run}: individual {request.number} could not be made: {message}"
@@ -184,8 +192,12 @@ class AsyncLoop:
             raise TfsmError(f"{what}; it was made when the log was written, so the log cannot be replayed")
         self._tell_broken(*request.key)
 
+    def broken(self, request: ChildRequest) -> ChildResult:
+        """Return the result of individuals that could not be made."""
+        return self._batcher.broken(request.run, request.number, request.count)
+
     def is_waiting_for(self, request: ChildRequest) -> bool:
-        """Return whether an individual is in flight: its run may have ended, or its result may have come already."""
+        """Return whether a batch is in flight: its run may have ended, or its result may have come already."""
         return self._tracker.is_in_flight(*request.key)
 
     def finish_early(self) -> None:
@@ -210,7 +222,7 @@ class AsyncLoop:
             evaluations_used=self.evaluations_used,
             results=tuple(result for result in self.results if result.run not in self._before_end),
             reported_champions=champions,
-            tables=_restore_tallies(self._engine.state.read_tables([self._lane(run) for run in active]), ends),
+            tables=_restore_rows(self._engine.state.read_tables([self._lane(run) for run in active]), ends),
             async_runs={
                 run: self._tracker.snapshot(run) if end is None else end.run_state
                 for run, end in zip(active, ends, strict=True)
@@ -239,16 +251,16 @@ class AsyncLoop:
 
     # --- Ask
 
-    def _choose(self, count: int) -> list[tuple[Key, bool]]:
-        """Choose what to dispatch without telling anything in between, and say which of them have to be made."""
-        chosen: list[tuple[Key, bool]] = []
-        while sum(needed for _, needed in chosen) < count and (key := self._next()) is not None:
+    def _choose(self, count: int) -> list[tuple[Key, int, bool]]:
+        """Choose batches to dispatch without telling anything in between: key, size, and whether it has to be made."""
+        chosen: list[tuple[Key, int, bool]] = []
+        while sum(needed for *_, needed in chosen) < count and (key := self._next()) is not None:
             try:
-                self._tracker.dispatch(*key)
+                size = self._tracker.dispatch(*key, None if self._replay is None else self._replay.most)
             except ValueError as error:
                 assert self._replay is not None
                 raise TfsmError(f"{self._replay.position} does not fit these runs: {error}") from None
-            chosen.append((key, self._replay is None or self._replay.dispatch()))
+            chosen.append((key, size, self._replay is None or self._replay.dispatch()))
         return chosen
 
     def _next(self) -> Key | None:
@@ -257,7 +269,7 @@ class AsyncLoop:
         event = self._replay.next
         return event.key if event is not None and event.kind == ">" else None
 
-    def _dispatch(self, keys: list[Key]) -> list[ChildRequest]:
+    def _dispatch(self, keys: list[Key], counts: list[int]) -> list[ChildRequest]:
         with_children = {run for run, number in keys if number >= self._tracker.initial_population}
         for run in sorted(with_children - self._started):
             # A run from a checkpoint has its baseline already, and another population than it had at its start.
@@ -266,7 +278,7 @@ class AsyncLoop:
             self._started.add(run)
         for run, number in keys:
             self._note(">", run, number)
-        return self._batcher.ask(keys)
+        return self._batcher.ask(keys, counts)
 
     def _advance_replay(self) -> None:
         """Repeat events as far as possible by now, up to the next one that dispatches."""
@@ -288,9 +300,10 @@ class AsyncLoop:
 
     # --- Tell
 
-    def _tell(self, results: Iterable[ChildResult], *, failed: bool = False) -> None:
+    def _tell(self, results: Iterable[ChildResult], *, broken: bool = False) -> None:
         """Record results, as many at once as cannot make a difference."""
         batch: dict[int, ChildResult] = {}
+        stops = self._engine.stop_when_solved
 
         def flush() -> None:
             self._batcher.tell(batch.values())
@@ -302,10 +315,18 @@ class AsyncLoop:
                 flush()
             if not self._tracker.is_in_flight(*result.key):
                 continue
+            if self._tracker.is_cut(*result.key):
+                flush()
+                self._remember(result.run, everything=True)
             batch[result.run] = result
-            evaluated = self._tracker.tell(*result.key, failed=failed)
-            self._note("!" if failed else "<", *result.key)
-            ends = evaluated >= self._budget or (result.solves and self._engine.stop_when_solved)
+            solves = stops and bool(result.solves.any())
+            # What follows a solution in its batch does not count.
+            count = int(result.solves.argmax()) + 1 if solves else result.count
+            evaluated = self._tracker.tell(*result.key, count=count, failed=result.failed)
+            self._note("!" if broken else "<", *result.key)
+            ends = solves or evaluated >= self._budget
+            if not ends:
+                self._before_end.pop(result.run, None)
             if ends or evaluated in self._intervals:
                 flush()
                 self._report(result.run, ends=ends)
@@ -314,7 +335,8 @@ class AsyncLoop:
             self._report_progress()
 
     def _tell_broken(self, run: int, number: int) -> None:
-        self._tell([self._batcher.broken(run, number)], failed=True)
+        count = len(self._tracker.numbers(run, number))
+        self._tell([self._batcher.broken(run, number, count)], broken=True)
 
     # --- Report
 
@@ -324,12 +346,11 @@ class AsyncLoop:
             self._log(run)
         if not ends:
             return
-        if not (self._engine.stop_when_solved and self._engine.state.solved.numpy()[lane]):
+        if self._engine.stop_when_solved and self._engine.state.solved.numpy()[lane]:
+            self._before_end.pop(run, None)
+        elif run not in self._before_end:
             # This interval ends with the run only if the run never gets more evaluations.
-            champion = self._reporter.reported_champions.get(run)
-            self._before_end[run] = BeforeRunEnd.capture(
-                self._engine.state, lane, self._tracker.snapshot(run), champion
-            )
+            self._remember(run)
         if not regular:
             self._log(run)
         self.results.append(self._reporter.report_end(lane))
@@ -337,6 +358,13 @@ class AsyncLoop:
         self._batcher.forget(run)
         if self._replay is not None:
             self._replay.forget(run)
+
+    def _remember(self, run: int, *, everything: bool = False) -> None:
+        """Remember a run as it is before its end is reported; everything where even the last batch is undone."""
+        champion = self._reporter.reported_champions.get(run)
+        self._before_end[run] = BeforeRunEnd.capture(
+            self._engine.state, self._lane(run), self._tracker.snapshot(run), champion, everything=everything
+        )
 
     def _log(self, run: int) -> None:
         lane = self._lane(run)

@@ -1,15 +1,14 @@
-"""Single children: the records that travel between the engine and its workers, and both ends of the way.
+"""Batches of children: the records that travel between the engine and its workers, and both ends of the way.
 
-`ChildBatcher` is the engine's end: it asks for parents and tells results, in batches. `ChildWorker` is the other: it
-makes and evaluates one child. `ChildRequest` and `ChildResult` hold plain arrays only, so that they can be sent
-anywhere.
+`ChildBatcher` is the engine's end: it asks for parents and tells results. `ChildWorker` is the other: it makes and
+evaluates a batch. `ChildRequest` and `ChildResult` hold plain arrays only, so that they can be sent anywhere.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,37 +22,55 @@ from tfsm.interfaces import Evaluation, Tensor
 
 @dataclass(frozen=True, eq=False)
 class ChildRequest:
-    """One individual to make and to evaluate."""
+    """`n` individuals of a run to make and to evaluate, with consecutive numbers."""
 
     run: int
     number: int
-    """Index of the evaluation within the run. Together with the run and the seed it determines all randomness."""
+    """Index of the evaluation of the first one within the run. Together with the run and the seed it determines all
+    randomness."""
+    count: int = 1
+    """`n`."""
     parents: tuple[np.ndarray, ...] = field(default=(), repr=False)
-    """The parent's genome `[P]` and the leaves of its experience, in `tf.nest`'s order; then, for an operator that
-    recombines, those of the second parent. Empty for an initial individual."""
-    intensity_scale: float = 1.0
-    """Factor of the intensity."""
+    """The parents' genomes `[n, P]` and the leaves of their experience, in `tf.nest`'s order; then, for an operator
+    that recombines, those of the second parents. Empty for initial individuals."""
+    intensity_scale: np.ndarray | None = field(default=None, repr=False)
+    """Factors of the intensity, `[n]`; None for initial individuals."""
 
     @property
     def key(self) -> tuple[int, int]:
         """Run and number."""
         return self.run, self.number
+
+    def split(self) -> list[ChildRequest]:
+        """Return requests for the single individuals."""
+        return [
+            replace(
+                self,
+                number=self.number + i,
+                count=1,
+                parents=tuple(leaf[i : i + 1] for leaf in self.parents),
+                intensity_scale=None if self.intensity_scale is None else self.intensity_scale[i : i + 1],
+            )
+            for i in range(self.count)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
 class ChildResult:
-    """One individual, made and evaluated."""
+    """`n` individuals of a run, made and evaluated."""
 
     run: int
     number: int
-    genome: np.ndarray = field(repr=False)
-    """`[P]`"""
+    genomes: np.ndarray = field(repr=False)
+    """`[n, P]`"""
     evaluation: tuple[np.ndarray, ...] = field(repr=False)
-    """The leaves of its evaluation, in `tf.nest`'s order, without a batch axis."""
-    diagnostics: Mapping[str, float] = field(default_factory=dict, repr=False)
-    """The operator's diagnostics, by name."""
-    divergence: float = -1.0
-    """How far its outputs are from its parent's, where intensities adapt to that; below 0 where unknown."""
+    """The leaves of their evaluation, in `tf.nest`'s order: `[n, ...]`."""
+    diagnostics: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    """The operator's diagnostics `[n]`, by name."""
+    divergence: np.ndarray | None = field(default=None, repr=False)
+    """`[n]`: how far their outputs are from their parents', where intensities adapt to that; below 0 where unknown."""
+    failed: int = 0
+    """How many of them could not be made."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -61,10 +78,33 @@ class ChildResult:
         return self.run, self.number
 
     @property
-    def solves(self) -> bool:
-        """Whether it solves the task; a broken individual does not."""
+    def count(self) -> int:
+        """`n`."""
+        return len(self.genomes)
+
+    @property
+    def solves(self) -> np.ndarray:
+        """Which of them solve the task, `[n]`; a broken individual does not."""
         fitness, solved = self.evaluation[:2]
-        return bool(solved) and bool(np.isfinite(fitness))
+        return np.asarray(solved, bool) & np.isfinite(fitness)
+
+
+def join_results(results: Sequence[ChildResult]) -> ChildResult:
+    """Return the results of consecutive individuals of a run as one."""
+    first = results[0]
+    return ChildResult(
+        first.run,
+        first.number,
+        np.concatenate([result.genomes for result in results]),
+        tuple(np.concatenate(leaves) for leaves in zip(*(result.evaluation for result in results), strict=True)),
+        {name: np.concatenate([result.diagnostics[name] for result in results]) for name in first.diagnostics},
+        np.concatenate([_divergence(result) for result in results]),
+        sum(result.failed for result in results),
+    )
+
+
+def _divergence(result: ChildResult) -> np.ndarray:
+    return np.full([result.count], -1.0, np.float32) if result.divergence is None else result.divergence
 
 
 class ChildBatcher:
@@ -78,81 +118,109 @@ class ChildBatcher:
 
     def __init__(self, engine: Engine, first_run: int, initial_population: int) -> None:
         self._engine, self._first_run, self._initial_population = engine, first_run, initial_population
-        self._in_flight: dict[tuple[int, int], tuple[np.float32, np.float32]] = {}
-        """Intensity scale and parent's fitness of the children in flight."""
+        self._offspring = engine.batches.size
+        self._in_flight: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
+        """Intensity scales and parents' fitness of the children in flight, by batch."""
         self._diagnostics = engine.diagnostics
         self.min_width = min(2, engine.plan.width)
         """The narrowest batch. The least width may be less, but a batch of one is summed in another order."""
         self.compile_seconds = 0.0
         """Time of first calls, nearly all of it compiling."""
 
-    def ask(self, keys: Sequence[tuple[int, int]]) -> list[ChildRequest]:
-        """Return requests for these runs and numbers, all with parents from the populations as they are now."""
-        children = [key for key in keys if key[1] >= self._initial_population]
-        width = self._engine.plan.width
-        batches = (children[start : start + width] for start in range(0, len(children), width))
-        requests = (request for batch in batches for request in self._ask_batch(batch))
-        return [next(requests) if key[1] >= self._initial_population else ChildRequest(*key) for key in keys]
+    def ask(self, keys: Sequence[tuple[int, int]], counts: Sequence[int]) -> list[ChildRequest]:
+        """Return requests for batches of these runs, first numbers and sizes.
 
-    def tell(self, results: Collection[ChildResult]) -> None:
-        """Record individuals of different runs, either all of them initial ones or all of them children."""
+        All have parents from the populations as they are now.
+        """
+        spans = [(run, number, count) for (run, number), count in zip(keys, counts, strict=True)]
+        children = [span for span in spans if span[1] >= self._initial_population]
+        at_once = self._engine.plan.width if self._offspring == 1 else 1
+        groups = (children[start : start + at_once] for start in range(0, len(children), at_once))
+        requests = (request for group in groups for request in self._ask_batch(group))
+        return [next(requests) if span[1] >= self._initial_population else ChildRequest(*span) for span in spans]
+
+    def expect(self, key: tuple[int, int], intensity_scale: np.ndarray, parent_fitness: np.ndarray) -> None:
+        """Note the intensity scales and the parents' fitness of a batch of children that was asked for elsewhere."""
+        self._in_flight[key] = intensity_scale, parent_fitness
+
+    def tell(self, results: Collection[ChildResult], turns: int | None = None) -> None:
+        """Record batches of different runs, either all of them initial individuals or all of them children.
+
+        Args:
+            results: the batches.
+            turns: `K`, the length that they are filled up to; None: the number of children that a run asks for at once.
+        """
         if not results:
             return
         results = list(results)
-        keys = self._pack_keys([result.key for result in results])
-        genomes = self._stack([result.genome for result in results])
-        evaluation = [self._stack(leaves) for leaves in zip(*(result.evaluation for result in results), strict=True)]
+        width, turns = self._width(len(results)), turns or self._offspring
+        keys = np.zeros([3, turns, width], np.int32)
+        for lane, result in enumerate([*results, *results[:1] * (width - len(results))]):
+            keys[0, :, lane], keys[1, :, lane] = result.run - self._first_run, result.number
+            keys[2, : result.count, lane] = lane < len(results)
+        keys[1] += np.arange(turns, dtype=np.int32)[:, None]
+        genomes = self._stack([result.genomes for result in results], turns)
+        evaluation = [
+            self._stack(leaves, turns) for leaves in zip(*(result.evaluation for result in results), strict=True)
+        ]
         if results[0].number < self._initial_population:
-            self._call(self._engine.tell_initial, keys, genomes, *evaluation)
+            self._call(self._engine.tell_initial, tf.constant(keys), genomes, *evaluation)
             return
-        numbers = [
-            (
-                *self._in_flight.pop(result.key),
-                result.divergence,
-                *(result.diagnostics[name] for name in self._diagnostics),
+        rows = [
+            np.stack(
+                [
+                    *self._in_flight.pop(result.key),
+                    _divergence(result),
+                    *(result.diagnostics[name] for name in self._diagnostics),
+                ],
+                axis=1,
             )
             for result in results
         ]
-        columns = tf.constant(np.array(self._pad(numbers), np.float32).T)
-        self._call(self._engine.tell, keys, columns, genomes, *evaluation)
+        numbers = tf.transpose(self._stack([row.astype(np.float32) for row in rows], turns))  # [3 + D, K * W]
+        self._call(self._engine.tell, tf.constant(keys), numbers, genomes, *evaluation)
 
-    def broken(self, run: int, number: int) -> ChildResult:
-        """Return the result of an individual that could not be made: its fitness is not a number."""
+    def broken(self, run: int, number: int, count: int) -> ChildResult:
+        """Return the result of individuals that could not be made: their fitness is not a number."""
         variation = self._engine.variation
-        blank = tf.nest.map_structure(lambda s: np.zeros(s.shape, s.dtype.as_numpy_dtype), variation.template)
+        blank = tf.nest.map_structure(lambda s: np.zeros([count, *s.shape], s.dtype.as_numpy_dtype), variation.template)
         evaluation = blank._replace(fitness=np.full_like(blank.fitness, np.nan))
-        genome = np.zeros([variation.network.size], variation.network.dtype.as_numpy_dtype)
-        diagnostics = dict.fromkeys(self._diagnostics, 0.0)
-        return ChildResult(run, number, genome, tuple(tf.nest.flatten(evaluation)), diagnostics)
+        genomes = np.zeros([count, variation.network.size], variation.network.dtype.as_numpy_dtype)
+        diagnostics = {name: np.zeros([count], np.float32) for name in self._diagnostics}
+        return ChildResult(run, number, genomes, tuple(tf.nest.flatten(evaluation)), diagnostics, failed=count)
 
     def forget(self, run: int) -> None:
         """Forget the children of a run that are in flight."""
         self._in_flight = {key: value for key, value in self._in_flight.items() if key[0] != run}
 
-    def _ask_batch(self, keys: Sequence[tuple[int, int]]) -> Iterator[ChildRequest]:
-        asked = self._call(self._engine.ask, self._pack_keys(keys))
+    def _ask_batch(self, spans: Sequence[tuple[int, int, int]]) -> Iterator[ChildRequest]:
+        rows = [(run - self._first_run, number + i, 1) for run, number, count in spans for i in range(count)]
+        width = self._width(len(rows)) if self._offspring == 1 else max(self.min_width, self._offspring)
+        rows += [(*rows[0][:2], 0)] * (width - len(rows))
+        asked = self._call(self._engine.ask, tf.constant(np.array(rows, np.int32).T))
         parents: Parents
         parents, fitness = tf.nest.map_structure(lambda x: x.numpy(), asked)
         leaves = tf.nest.flatten((parents.genomes, parents.experience, parents.mates))
-        for i, key in enumerate(keys):
-            scale = parents.intensity_scale[i]
-            self._in_flight[key] = scale, fitness[i]
-            yield ChildRequest(*key, parents=tuple(leaf[i] for leaf in leaves), intensity_scale=float(scale))
+        start = 0
+        for run, number, count in spans:
+            chosen = slice(start, start + count)
+            scale = parents.intensity_scale[chosen]
+            self.expect((run, number), scale, fitness[chosen])
+            yield ChildRequest(run, number, count, tuple(leaf[chosen] for leaf in leaves), scale)
+            start += count
 
-    def _pack_keys(self, keys: Sequence[tuple[int, int]]) -> Tensor:
-        """Return lanes, numbers, and which of them are live: `[3, W]`."""
-        rows = self._pad([(run - self._first_run, number, 1) for run, number in keys])
-        packed = np.array(rows, np.int32).T
-        packed[2, len(keys) :] = 0
-        return tf.constant(packed)
+    def _stack(self, batches: Sequence[np.ndarray], turns: int) -> Tensor:
+        """Return batches `[n, ...]` of different runs as `[K * W, ...]`, filled up with copies."""
+        width = self._width(len(batches))
+        stacked = np.empty([turns, width, *batches[0].shape[1:]], batches[0].dtype)
+        for lane, batch in enumerate([*batches, *[batches[0]] * (width - len(batches))]):
+            stacked[: len(batch), lane] = batch
+            stacked[len(batch) :, lane] = batch[0]
+        return tf.constant(stacked.reshape(turns * width, *stacked.shape[2:]))
 
-    def _stack(self, leaves: Sequence[Any]) -> Tensor:
-        return tf.constant(np.stack(self._pad(leaves)))
-
-    def _pad(self, items: Sequence[Any]) -> list[Any]:
-        """Fill a batch up with its first item. Two widths are compiled: for single individuals, and for many."""
-        width = self.min_width if len(items) <= self.min_width else self._engine.plan.width
-        return [*items, *[items[0]] * (width - len(items))]
+    def _width(self, count: int) -> int:
+        """Return the width of a batch. Two widths are compiled: for single runs, and for many."""
+        return self.min_width if count <= self.min_width else self._engine.plan.width
 
     def _call(self, function: TracedFunction, *tensors: Tensor) -> Any:
         traces, began = function.traces, time.perf_counter()
@@ -167,43 +235,50 @@ class ChildWorker:
 
     Args:
         variation: how to make it; planned for one run, so that nothing wider is traced or evaluated.
+        offspring: maximum number of individuals of a request.
     """
 
-    def __init__(self, variation: Variation) -> None:
+    def __init__(self, variation: Variation, offspring: int = 1) -> None:
         self._variation = variation
         # As narrow as the lock step may be, and no narrower: the last digits are then the same.
-        self._width = variation.plan.least_width
-        self._live = tf.range(self._width) < 1
+        self._width = max(variation.plan.least_width, offspring)
         self._initial, self._child = TracedFunction(self._make_initial), TracedFunction(self._make_child)
 
     def make(self, request: ChildRequest) -> ChildResult:
-        """Make and evaluate an individual."""
-        key = self._widen(np.int32(request.run)), self._widen(np.int32(request.number))
+        """Make and evaluate individuals."""
+        index = np.arange(self._width, dtype=np.int32)
+        key = (
+            tf.constant(np.full_like(index, request.run)),
+            tf.constant(request.number + np.minimum(index, request.count - 1)),
+            tf.constant(index < request.count),
+        )
         if request.parents:
-            parents = [self._widen(leaf) for leaf in request.parents]
-            made = self._child(*key, self._widen(np.float32(request.intensity_scale)), *parents)
+            made = self._child(*key, *(self._widen(leaf) for leaf in (request.intensity_scale, *request.parents)))
         else:
             made = self._initial(*key)
-        genome, evaluation, diagnostics, divergence = tf.nest.map_structure(lambda x: x[0].numpy(), made)
+        genomes, evaluation, diagnostics, divergence = tf.nest.map_structure(lambda x: x[: request.count].numpy(), made)
         return ChildResult(
             run=request.run,
             number=request.number,
-            genome=genome,
+            genomes=genomes,
             evaluation=tuple(tf.nest.flatten(evaluation)),
-            diagnostics={name: float(value) for name, value in diagnostics.items()},
-            divergence=float(divergence),
+            diagnostics=dict(diagnostics),
+            divergence=divergence,
         )
 
     def _widen(self, leaf: Any) -> Tensor:
-        return tf.constant(np.repeat(np.asarray(leaf)[None], self._width, axis=0))
+        """Fill a batch `[n, ...]` up with copies of its last row."""
+        return tf.constant(np.concatenate([leaf, np.repeat(leaf[-1:], self._width - len(leaf), axis=0)]))
 
-    def _make_initial(self, runs: Tensor, number: Tensor) -> tuple[Tensor, Evaluation, dict[str, Tensor], Tensor]:
+    def _make_initial(
+        self, runs: Tensor, number: Tensor, live: Tensor
+    ) -> tuple[Tensor, Evaluation, dict[str, Tensor], Tensor]:
         draw_seed, evaluate_seed = self._variation.initial_seeds(runs, number)
-        genomes, evaluation = self._variation.make_initial(draw_seed, evaluate_seed, self._live)
+        genomes, evaluation = self._variation.make_initial(draw_seed, evaluate_seed, live)
         return genomes, evaluation, {}, _unknown_divergence(runs)
 
     def _make_child(
-        self, runs: Tensor, number: Tensor, scale: Tensor, *leaves: Tensor
+        self, runs: Tensor, number: Tensor, live: Tensor, scale: Tensor, *leaves: Tensor
     ) -> tuple[Tensor, Evaluation, dict[str, Tensor], Tensor]:
         variation = self._variation
         _, mutate_seed, evaluate_seed = derive_seeds(variation.root_seed, runs, number)
@@ -211,7 +286,7 @@ class ChildWorker:
         (genomes, experience), *mates = tf.nest.pack_sequence_as([individual] * (1 + variation.recombines), leaves)
         parents = Parents(genomes, experience, mates[0] if mates else (), scale)
         child = variation.mutate(parents, mutate_seed)
-        evaluation = variation.evaluate(child.genome, evaluate_seed, self._live)
+        evaluation = variation.evaluate(child.genome, evaluate_seed, live)
         adapts = variation.adaptation.mode == "divergence"
         divergence = variation.divergence(parents, child.genome) if adapts else _unknown_divergence(runs)
         return child.genome, evaluation, dict(child.diagnostics), divergence

@@ -55,6 +55,7 @@ def make_plan(
     runs: int,
     population: int,
     experience_bytes: int = 0,
+    offspring: int = 1,
     compile: Compile = "auto",
     memory: float = 4.0,
     width: int | None = None,
@@ -67,6 +68,7 @@ def make_plan(
         runs: number of runs.
         population: N.
         experience_bytes: memory of one individual's experience.
+        offspring: children per run that are made at once.
         compile: "xla" or "graph"; "auto" decides by the network.
         memory: maximum GiB of the populations.
         width: runs in lock step; None: as many as fit the memory.
@@ -78,6 +80,8 @@ def make_plan(
     # Decided by one run, whatever their number: it may change the last digits of results.
     room = reuse and per_run + genomes <= _REUSE_SHARE * memory * _GIB
     per_run += genomes if room else 0
+    if offspring > 1:
+        per_run += offspring * (network.size * network.dtype.size + experience_bytes)
     requested = min(runs, width or runs)
     chosen = min(requested, max(1, int(memory * _GIB // per_run)))
     note = ""

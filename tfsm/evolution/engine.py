@@ -14,14 +14,22 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
+from tfsm.evolution.admission import (
+    Individuals,
+    Standing,
+    Told,
+    find_or_compile_tell,
+    mark_broken,
+    split_turns,
+)
+from tfsm.evolution.batches import Batches, plan_batches
 from tfsm.evolution.compile_plan import TracedFunction, needs_autograph
 from tfsm.evolution.divergence_probe import MAX_PROBES, DivergenceProbe
 from tfsm.evolution.evaluation import FailurePolicy
 from tfsm.evolution.selection import Selector, choose
-from tfsm.evolution.state import TALLIES, State, after_evaluation
+from tfsm.evolution.state import TALLIES, State
 from tfsm.evolution.variation import Offspring, Parents, SensitivityCache, Variation, can_reuse, derive_seeds
 from tfsm.interfaces import (
-    Candidate,
     Child,
     Evaluation,
     Population,
@@ -34,18 +42,20 @@ from tfsm.kernels.random import fold_in
 
 
 class Mating(NamedTuple):
-    """What is selected and drawn for `W` children: slots in their populations, and seeds."""
+    """What is selected and drawn for `B` children: slots in their populations, and seeds."""
 
     parent: Tensor
-    """`[W]`"""
+    """`[B]`"""
     mate: Tensor
-    """`[W]`: the second parent, for operators that recombine; else the same as the first."""
+    """`[B]`: the second parent, for operators that recombine; else the same as the first."""
     replaced: Tensor
-    """`[W]`: the slot for the child."""
+    """`[B]`: the slot for the child."""
+    select_seed: Tensor
+    """`[B, 2]`"""
     mutate_seed: Tensor
-    """`[W, 2]`"""
+    """`[B, 2]`"""
     evaluate_seed: Tensor
-    """`[W, 2]`"""
+    """`[B, 2]`"""
 
 
 class Engine:
@@ -60,6 +70,7 @@ class Engine:
         selection: the selection scheme.
         population: N.
         stop_when_solved: whether a run ends with its first solution.
+        offspring: children that a run asks for at once, `K`. None: one, or a generation where the scheme has them.
     """
 
     def __init__(
@@ -69,6 +80,7 @@ class Engine:
         *,
         population: int,
         stop_when_solved: bool = True,
+        offspring: int | None = None,
     ) -> None:
         if variation.recombines and population < 2:
             raise TfsmError(
@@ -77,23 +89,27 @@ class Engine:
             )
         self.variation, self.plan, self.stop_when_solved = variation, variation.plan, stop_when_solved
         self.network, self.domain = variation.network, variation.domain
+        self._selection = selection
         self.selector = Selector(selection, self.domain, variation.template, population)
+        self.batches = plan_batches(
+            selection,
+            population,
+            offspring,
+            lanes=self.plan.width,
+            adapts_to_divergence=self._adapts_to_divergence,
+        )
+        """Which children of a run are asked for at once."""
         self._sensitivities: SensitivityCache | None = None
         self.state = self._allocate(population)
         self._first_run = tf.Variable(0, trainable=False)
         self._divergence_probe = DivergenceProbe(variation)
         self._mate = find_or_compile_mating(selection, variation.recombines)
-        autograph = needs_autograph(selection)
-        # A stateful scheme is many tiny operations; the others compare two numbers.
-        self._admit, self._admit_initial = (
-            tf.function(function, jit_compile=True, autograph=autograph) if self.selector.is_stateful else function
-            for function in (self.selector.admit, self.selector.admit_initial)
-        )
         self.initialize = TracedFunction(_repeat(self._initialize))
         """Draw and evaluate the next initial individuals, and tell: (steps, lanes `[W]`, active lanes, budget)."""
         self.step = TracedFunction(_repeat(self._step))
         """Ask, mutate, evaluate and tell: (steps, lanes `[W]`, active lanes, budget)."""
         self.ask = TracedFunction(self._ask_parents)
+        self.breed = TracedFunction(self._ask_children)
         self.tell_initial = TracedFunction(self._tell_initial_batch)
         self.tell = TracedFunction(self._tell_batch)
         self.probe = TracedFunction(self._probe)
@@ -147,42 +163,50 @@ class Engine:
                 )
         self.state.set_baseline(lanes)
 
-    # --- All runs in lock step: compiled with the domain, many steps per call
+    # --- All runs in lock step: compiled with the domain, many steps per call. A batch is `K` children of each of `W`
+    # lanes, `B = K * W`: first one child of every lane, then the second ones, and so on
 
     def _initialize(self, lanes: Tensor, active: Tensor, budget: Tensor) -> None:
-        number, live = self._next_numbers(lanes, active, budget)
-        draw_seed, evaluate_seed = self.variation.initial_seeds(self._first_run + lanes, number)
+        owners, number, live = self._next_numbers(lanes, active, budget)
+        draw_seed, evaluate_seed = self.variation.initial_seeds(self._first_run + owners, number)
         genomes, evaluation = self.variation.make_initial(draw_seed, evaluate_seed, live)
         self._tell_initial(lanes, live, number, self._view(lanes), evaluate_seed, genomes, evaluation)
 
     def _step(self, lanes: Tensor, active: Tensor, budget: Tensor) -> None:
-        number, live = self._next_numbers(lanes, active, budget)
+        owners, number, live = self._next_numbers(lanes, active, budget, self.batches)
         view = self._view(lanes)
-        mating = self._ask(view, self._first_run + lanes, number)
-        parents = self._parents(lanes, mating)
-        child = self._mutate(lanes, mating, parents)
-        evaluation = self.variation.evaluate(child.genome, mating.evaluate_seed, live)
-        offspring = Offspring(
-            genomes=child.genome,
-            intensity_scale=parents.intensity_scale,
-            parent_fitness=self._fitness(lanes, mating.parent),
-            divergence=self.variation.divergence(parents, child.genome) if self._adapts_to_divergence else (),
-            diagnostics=child.diagnostics,
-        )
+        mating = self._ask(view, self._first_run + owners, number)
+        offspring = self._breed(owners, mating)
+        evaluation = self.variation.evaluate(offspring.genomes, mating.evaluate_seed, live)
         self._tell(lanes, live, view, mating, offspring, evaluation)
 
-    def _next_numbers(self, lanes: Tensor, active: Tensor, budget: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the numbers `[W]` of the next individuals, and which lanes are live, at most the first `active`."""
-        number = self.state.evaluations.sparse_read(lanes)
-        live = number < budget
-        if self.stop_when_solved:
-            live &= ~self.state.solved.sparse_read(lanes)
-        return number, live & (tf.range(tf.shape(lanes)[0]) < active)
+    def _next_numbers(
+        self, lanes: Tensor, active: Tensor, budget: Tensor, batches: Batches | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return lanes and numbers `[B]` of the next individuals, and which are live, at most the first `active` lanes.
 
-    # --- Single children: `keys` are lanes, numbers, and which of them are live, `[3, W]`
+        Args:
+            lanes: `[W]`.
+            active: number of active lanes.
+            budget: no individual of this number or a higher one is live.
+            batches: where batches of children end; None for initial individuals, which may be divided anywhere.
+        """
+        following = self.state.evaluations.sparse_read(lanes)
+        going = tf.range(tf.shape(lanes)[0]) < active
+        if self.stop_when_solved:
+            going &= ~self.state.solved.sparse_read(lanes)
+        count = self.batches.size
+        if count == 1:
+            return lanes, following, going & (following < budget)
+        end = budget if batches is None else tf.minimum(budget, batches.ends(following))
+        number = following + tf.range(count)[:, None]  # [K, W]
+        owners, live = tf.tile(lanes, [count]), tf.reshape(going & (number < end), [-1])
+        return owners, tf.reshape(number, [-1]), live
+
+    # --- Single batches: `keys` are lanes, numbers, and which of them are live
 
     def _ask_parents(self, keys: Tensor) -> tuple[Parents, Tensor]:
-        """Return the parents of these children, and the parents' fitness, without the lanes that are not live.
+        """Return the parents of children `[3, B]`, and the parents' fitness, without the ones that are not live.
 
         A lane may occur more than once. All children have parents from the populations as they are now.
         """
@@ -192,25 +216,31 @@ class Engine:
         lanes, mating, scale = tf.nest.map_structure(lambda x: x[live], (lanes, mating, scale))
         return self._parents(lanes, mating, scale), self._fitness(lanes, mating.parent)
 
+    def _ask_children(self, keys: Tensor) -> Offspring:
+        """Return children `[3, B]` of the populations as they are now; a lane may occur more than once."""
+        lanes, number, _ = _unpack_keys(keys)
+        return self._breed(lanes, self._ask(self._view(lanes), self._first_run + lanes, number))
+
     def _tell_initial_batch(self, keys: Tensor, genomes: Tensor, *evaluation: Tensor) -> None:
-        """Record initial individuals `[W, P]` of different runs, given the leaves of their evaluation."""
-        lanes, number, live = _unpack_keys(keys)
-        _, evaluate_seed = self.variation.initial_seeds(self._first_run + lanes, number)
+        """Record initial individuals, like `_tell_batch`."""
+        lanes, owners, number, live = _unpack_turns(keys)
+        _, evaluate_seed = self.variation.initial_seeds(self._first_run + owners, number)
         packed = tf.nest.pack_sequence_as(self.variation.template, evaluation)
         self._tell_initial(lanes, live, number, self._view(lanes), evaluate_seed, genomes, packed)
 
     def _tell_batch(self, keys: Tensor, numbers: Tensor, genomes: Tensor, *evaluation: Tensor) -> None:
-        """Record children of different runs; the slot for each is chosen in the populations as they are now.
+        """Record `K` children of each of `W` runs; the slot for each is chosen in the populations as they are then.
 
         Args:
-            keys: lanes, numbers, and which of them are live: `[3, W]`. Few arguments, since each takes its time.
-            numbers: intensity scale, parent's fitness, divergence, and diagnostics: `[3 + D, W]`.
-            genomes: `[W, P]`.
-            evaluation: the leaves of their evaluation.
+            keys: lanes, numbers, and which of them are live: `[3, K, W]`, all rows of lanes the same and without
+                duplicates among the live ones. Few arguments, since each takes its time.
+            numbers: intensity scale, parent's fitness, divergence, and diagnostics: `[3 + D, K * W]`.
+            genomes: `[K * W, P]`.
+            evaluation: the leaves of their evaluation, `[K * W, ...]`.
         """
-        lanes, number, live = _unpack_keys(keys)
+        lanes, owners, number, live = _unpack_turns(keys)
         view = self._view(lanes)
-        mating = self._ask(view, self._first_run + lanes, number)
+        mating = self._ask(view, self._first_run + owners, number)
         scale, parent_fitness, divergence, *values = tf.unstack(numbers)
         diagnostics = dict(zip(self.diagnostics, values, strict=True))
         offspring = Offspring(genomes, scale, parent_fitness, divergence, diagnostics)
@@ -220,7 +250,7 @@ class Engine:
     # --- Ask
 
     def _ask(self, view: Population, runs: Tensor, number: Tensor) -> Mating:
-        """Select parents and slots for the children of these numbers, and draw their seeds."""
+        """Select parents and slots for the children of these runs and numbers `[B]`, and draw their seeds."""
         return Mating(*self._mate(self.variation.root_seed, view, runs, number))
 
     def _parents(self, lanes: Tensor, mating: Mating, scale: Tensor | None = None) -> Parents:
@@ -228,6 +258,18 @@ class Engine:
         scale = self._intensity_scale(lanes, mating) if scale is None else scale
         mates = self.state.individuals(lanes, mating.mate) if self.variation.recombines else ()
         return Parents(genomes, experience, mates, scale)
+
+    def _breed(self, lanes: Tensor, mating: Mating) -> Offspring:
+        """Return children, not evaluated yet."""
+        parents = self._parents(lanes, mating)
+        child = self._mutate(lanes, mating, parents)
+        return Offspring(
+            genomes=child.genome,
+            intensity_scale=parents.intensity_scale,
+            parent_fitness=self._fitness(lanes, mating.parent),
+            divergence=self.variation.divergence(parents, child.genome) if self._adapts_to_divergence else (),
+            diagnostics=child.diagnostics,
+        )
 
     def _mutate(self, lanes: Tensor, mating: Mating, parents: Parents) -> Child:
         if self._sensitivities is None:
@@ -263,17 +305,18 @@ class Engine:
         """Admit initial individuals, and record them.
 
         Args:
-            lanes: `[W]`, all different.
-            live: which of them count, `[W]`.
-            number: of the individuals, `[W]`.
+            lanes: `[W]`, all different where they are live.
+            live: which individuals count, `[B]`.
+            number: of the individuals, `[B]`.
             view: the populations.
-            seed: the seeds that they were evaluated with, `[W, 2]`.
-            genomes: `[W, P]`.
+            seed: the seeds that they were evaluated with, `[B, 2]`.
+            genomes: `[B, P]`.
             evaluation: their evaluation.
         """
-        evaluation = _mark_broken(evaluation)
-        admission = self._admit_initial(view, _candidate(evaluation, number % self.state.population), seed)
-        self.state.record(lanes, live, admission, genomes, evaluation)
+        evaluation = mark_broken(evaluation)
+        individuals = _line_up(evaluation, live, number % self.state.population, seed, seed, lanes)
+        told = self._decide(view, individuals, self.state.standing(lanes), initial=True)
+        self.state.record(lanes, told, genomes, evaluation)
 
     def _tell(
         self,
@@ -287,25 +330,61 @@ class Engine:
         """Admit children or not, count them for the log, and record them.
 
         Args:
-            lanes: `[W]`, all different.
-            live: which of them count, `[W]`.
+            lanes: `[W]`, all different where they are live.
+            live: which children count, `[B]`.
             view: the populations.
             mating: the slots that they may take.
             offspring: the children.
             evaluation: their evaluation.
         """
-        adaptation, scale = self.variation.adaptation, offspring.intensity_scale
-        evaluation = _mark_broken(evaluation)
-        admission = self._admit(view, _candidate(evaluation, mating.replaced), mating.evaluate_seed)
-        tallies = dict(offspring.diagnostics)
-        if adaptation.on:
-            tallies["intensity"] = tf.cast(self.variation.intensity, tf.float32) * scale
-        self.state.tally(lanes, live, evaluation.fitness, offspring.parent_fitness, tallies)
-        if self._adapts_to_divergence:
-            with after_evaluation(evaluation.fitness):
-                corrected = self.variation.correct_scale(scale, offspring.divergence)
-                self.state.set_run_intensity_scale(lanes, live & ~(offspring.divergence < 0), corrected)
-        self.state.record(lanes, live, admission, offspring.genomes, evaluation, scale)
+        scale = offspring.intensity_scale
+        evaluation = mark_broken(evaluation)
+        tallies = self._tally(lanes, offspring, evaluation.fitness)
+        individuals = _line_up(
+            evaluation,
+            live,
+            mating.replaced,
+            mating.select_seed,
+            mating.evaluate_seed,
+            lanes,
+            tallies=list(tallies.values()),
+            intensity_scale=self._correct_scale(offspring),
+        )
+        standing = self.state.standing(lanes, tallies=list(tallies), adapts=self._adapts_to_divergence)
+        told = self._decide(view, individuals, standing)
+        self.state.record(lanes, told, offspring.genomes, evaluation, scale, list(tallies))
+
+    def _decide(self, view: Population, individuals: Individuals, standing: Standing, *, initial: bool = False) -> Told:
+        """Decide which individuals enter, and which are champions."""
+        tell = find_or_compile_tell(
+            self._selection,
+            initial=initial,
+            stop_when_solved=self.stop_when_solved,
+            # Many tiny operations, unless a scheme only compares the fitness of one child and one individual.
+            compiled=self.selector.is_stateful or individuals.fitness.shape[0] > 1,
+        )
+        return tell(view, individuals, standing)
+
+    def _tally(self, lanes: Tensor, offspring: Offspring, fitness: Tensor) -> dict[str, Tensor]:
+        """Return what children add to the tallies: `[B]` each."""
+        baseline = self.state.baseline.sparse_read(lanes)
+        values = {
+            "children": tf.ones_like(fitness),
+            "better": fitness > offspring.parent_fitness,
+            "neutral": tf.equal(fitness, offspring.parent_fitness),
+            "broken": fitness <= tf.tile(baseline, [fitness.shape[0] // lanes.shape[0]]),
+            **offspring.diagnostics,
+        }
+        if self.variation.adaptation.on:
+            values["intensity"] = tf.cast(self.variation.intensity, tf.float32) * offspring.intensity_scale
+        return {name: tf.cast(value, tf.float32) for name, value in values.items()}
+
+    def _correct_scale(self, offspring: Offspring) -> Tensor:
+        """Return the intensity scale of a run after each of these children; below 0 where it stays as it is."""
+        if not self._adapts_to_divergence:
+            return ()
+        corrected = self.variation.correct_scale(offspring.intensity_scale, offspring.divergence)
+        return tf.where(offspring.divergence < 0, -1.0, corrected)
 
     @property
     def _adapts_to_divergence(self) -> bool:
@@ -325,25 +404,35 @@ class Engine:
             child's parent: `[W, 0]` where the operator measures none.
         """
         evaluations = self.state.evaluations.sparse_read(lanes)
+        at_once = self._probes_at_once
+        owners = tf.tile(lanes, [at_once])
 
-        def draw(i: Tensor) -> Mating:
+        def draw(first: Tensor, owners: Tensor, at_once: int) -> Mating:
             # Evaluation numbers below zero are never run, so no real child is drawn by these seeds.
-            number = -1 - (MAX_PROBES * evaluations + i)
-            return self._ask(self._view(lanes), self._first_run + lanes, number)
+            number = -1 - (MAX_PROBES * evaluations + first + tf.range(at_once)[:, None])
+            return self._ask(self._view(lanes), self._first_run + owners, tf.reshape(number, [-1]))
 
-        def measure(i: Tensor) -> Tensor:
-            mating = draw(i)
-            parents = self._parents(lanes, mating)
-            return self._divergence_probe.divergence(parents, self._mutate(lanes, mating, parents).genome)
+        def measure(first: Tensor) -> Tensor:
+            mating = draw(first, owners, at_once)
+            parents = self._parents(owners, mating)
+            return self._divergence_probe.divergence(parents, self._mutate(owners, mating, parents).genome)
 
         # A loop and not a row of copies, which would take as many times as long to trace.
         divergence = tf.map_fn(
             measure,
-            tf.range(count),
-            fn_output_signature=tf.TensorSpec(lanes.shape, self.network.dtype),
+            tf.range(0, count, at_once),
+            fn_output_signature=tf.TensorSpec(owners.shape, self.network.dtype),
             parallel_iterations=1,
         )
-        return tf.transpose(divergence), self._probe_sensitivity(lanes, draw(tf.constant(0)))
+        divergence = tf.reshape(divergence, [-1, lanes.shape[0]])[:count]
+        return tf.transpose(divergence), self._probe_sensitivity(lanes, draw(tf.constant(0), lanes, 1))
+
+    @property
+    def _probes_at_once(self) -> int:
+        """Children per lane that are made at once for the log: as many as in a step, which are compiled already."""
+        if self.plan.one_by_one:
+            return 1
+        return self.batches.size if self.batches.size <= 2 * MAX_PROBES else MAX_PROBES
 
     def _probe_sensitivity(self, lanes: Tensor, mating: Mating) -> Tensor:
         if not self._divergence_probe.measures_sensitivity:
@@ -359,7 +448,7 @@ class Engine:
         variation, diagnostics = self.variation, list[str]()
         mutation = variation.mutation
         if self.plan.reuse and can_reuse(mutation, self.network, variation.count_experiences()):
-            self._sensitivities = SensitivityCache(variation.evaluate, mutation, self.plan)
+            self._sensitivities = SensitivityCache(variation.evaluate, mutation, self.plan, self.batches.size)
         if self._sensitivities is None or variation.has_target:
             diagnostics = variation.diagnostic_names()
         if variation.adaptation.on:
@@ -388,10 +477,14 @@ def find_or_compile_mating(selection: Any, recombines: bool) -> TracedFunction:
 
 def _compile_mating(selection: Any, recombines: bool) -> TracedFunction:
     def mate(root: Tensor, view: Population, runs: Tensor, number: Tensor) -> Mating:
+        """Mate in the populations of `W` lanes, for `K` children of each: runs and numbers are `[K * W]`."""
+        count = runs.shape[0] // view.fitness.shape[0]
+        if count > 1:
+            view = tf.nest.map_structure(lambda x: tf.tile(x, [count, *[1] * (x.shape.rank - 1)]), view)
         select_seed, mutate_seed, evaluate_seed = derive_seeds(root, runs, number)
         choice = choose(selection, view, select_seed)
         second = choose(selection, view, fold_in(select_seed, 1)).parent if recombines else choice.parent
-        return Mating(choice.parent, second, choice.replaced, mutate_seed, evaluate_seed)
+        return Mating(choice.parent, second, choice.replaced, select_seed, mutate_seed, evaluate_seed)
 
     # XLA whatever the plan: a few hundred tiny operations that would each cost more to dispatch than to run.
     return TracedFunction(mate, jit=True, autograph=needs_autograph(selection))
@@ -411,17 +504,41 @@ def _repeat(step: Callable[[Tensor, Tensor, Tensor], None]) -> Callable[..., Non
     return repeat
 
 
-def _mark_broken(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with minus infinity for a fitness that is not finite."""
-    fitness = tf.where(tf.math.is_finite(evaluation.fitness), evaluation.fitness, float("-inf"))
-    return evaluation._replace(fitness=fitness)
-
-
-def _candidate(evaluation: Evaluation, slots: Tensor) -> Candidate:
-    cases = evaluation.cases
+def _line_up(
+    evaluation: Evaluation,
+    live: Tensor,
+    slot: Tensor,
+    select_seed: Tensor,
+    evaluate_seed: Tensor,
+    lanes: Tensor,
+    *,
+    tallies: Sequence[Tensor] = (),
+    intensity_scale: Tensor = (),
+) -> Individuals:
+    """Return individuals `[B, ...]` of `W` lanes in the order in which they are told, `[K, W, ...]`."""
+    fitness, cases = evaluation.fitness, evaluation.cases
     if isinstance(cases, tuple):
-        cases = tf.zeros([*evaluation.fitness.shape, 0])
-    return Candidate(evaluation.fitness, evaluation.behavior, cases, slots)
+        cases = tf.zeros([*fitness.shape, 0])
+    count = fitness.shape[0] // lanes.shape[0]
+    individuals = Individuals(
+        fitness=fitness,
+        solved=evaluation.solved,
+        behavior=evaluation.behavior,
+        cases=cases,
+        live=live,
+        slot=slot,
+        select_seed=select_seed,
+        evaluate_seed=evaluate_seed,
+        tallies=(),
+        intensity_scale=intensity_scale,
+    )
+    stacked = tf.stack(split_turns(list(tallies), count), axis=1) if tallies else tf.zeros([count, 0, *lanes.shape])
+    return split_turns(individuals, count)._replace(tallies=stacked)
+
+
+def _unpack_turns(keys: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return lanes `[W]`, and lanes, numbers and which are live, `[K * W]` each, of keys `[3, K, W]`."""
+    return keys[0, 0], *_unpack_keys(tf.reshape(keys, [3, -1]))
 
 
 def _unpack_keys(keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:

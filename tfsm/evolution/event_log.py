@@ -4,13 +4,15 @@
     < 3 1017        its result arrived
     ! 3 1017        it could not be made, and counts as broken
 
-An individual that is dispatched a second time without a result was lost in flight the first time.
+With `--offspring` these are batches, each named by its first individual. A batch that is dispatched a second time was
+lost in flight the first time, or its result was not used: the budget had cut it off, and was raised later.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
@@ -127,7 +129,11 @@ class EventReplay:
     """
 
     def __init__(self, events: Sequence[Event]) -> None:
+        last = {event.key: index for index, event in enumerate(events) if event.kind == ">"}
+        # Results of batches that were dispatched again later were not used.
+        events = [event for i, event in enumerate(events) if event.kind == ">" or i > last.get(event.key, -1)]
         self._events, self._was_made = events, _find_made(events)
+        self._ends = _find_ends(events)
         self._index = 0
         self._held: dict[tuple[int, int], ChildResult] = {}
         self.idle: set[tuple[int, int]] = set()
@@ -143,8 +149,15 @@ class EventReplay:
         """The next event, for a message."""
         return f"event {self._index + 1} of the log, '{self.next}'"
 
+    @property
+    def most(self) -> int | None:
+        """How many individuals the next event dispatches at most; None if the log does not say."""
+        event = self._events[self._index]
+        end = self._ends.get(event.key)
+        return None if end is None else end - event.number
+
     def dispatch(self) -> bool:
-        """Pass the next event, which dispatches an individual, and return whether it has to be made."""
+        """Pass the next event, which dispatches a batch, and return whether it has to be made."""
         event, was_made = self._events[self._index], self._was_made[self._index]
         self._index += 1
         (self.idle.discard if was_made else self.idle.add)(event.key)
@@ -171,6 +184,12 @@ class EventReplay:
         """Forget the held results of a run that has ended."""
         self._held = {key: result for key, result in self._held.items() if key[0] != run}
         self.idle = {key for key in self.idle if key[0] != run}
+
+
+def _find_ends(events: Sequence[Event]) -> dict[tuple[int, int], int]:
+    """Return, by batch, the first number of the following batch of its run; without the last batch of each run."""
+    numbers = sorted({event.key for event in events if event.kind == ">"})
+    return {first: following[1] for first, following in pairwise(numbers) if first[0] == following[0]}
 
 
 def _find_made(events: Sequence[Event]) -> list[bool]:

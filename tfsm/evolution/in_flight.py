@@ -1,4 +1,7 @@
-"""Which individuals of which runs were evaluated, and which are in flight: dispatched, but not yet told."""
+"""Which individuals of which runs were evaluated, and which are in flight: dispatched, but not yet told.
+
+Individuals travel in batches of consecutive numbers. A batch is named by the number of its first individual.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from tfsm.evolution.batches import Batches
 from tfsm.evolution.checkpoint import AsyncRunState
 
 Key: TypeAlias = tuple[int, int]
-"""Run and number of an individual."""
+"""Run, and number of the first individual of a batch."""
 
 
 @dataclass
@@ -22,8 +26,10 @@ class RunTracker:
     """The lowest number that was never dispatched."""
     lost: set[int] = field(default_factory=set)
     """Numbers that have to be dispatched again."""
-    in_flight: dict[int, int] = field(default_factory=dict)
-    """From numbers in flight to how many individuals were evaluated when they were dispatched."""
+    in_flight: dict[int, range] = field(default_factory=dict)
+    """From the first numbers of batches in flight to all of their numbers."""
+    evaluated_before: dict[int, int] = field(default_factory=dict)
+    """From the first numbers of batches in flight to how many individuals were evaluated when they were dispatched."""
     ended: bool = False
     children: int = 0
     """Children evaluated in this logging interval; the following count since its start, too."""
@@ -37,12 +43,13 @@ class InFlightTracker:
 
     Args:
         runs: their numbers.
-        initial_population: number of initial individuals per run.
+        batches: the batches of children, after an initial population that is at most the budget.
         budget: maximum evaluations per run.
     """
 
-    def __init__(self, runs: Iterable[int], *, initial_population: int, budget: int) -> None:
-        self.initial_population, self._budget = initial_population, budget
+    def __init__(self, runs: Iterable[int], *, batches: Batches, budget: int) -> None:
+        self._batches, self._budget = batches, budget
+        self.initial_population = batches.initial_population
         self.runs = {run: RunTracker() for run in runs}
 
     @property
@@ -51,9 +58,9 @@ class InFlightTracker:
         return [number for number, run in self.runs.items() if not run.ended]
 
     def next(self) -> Key | None:
-        """Return the run and number to dispatch next; None if there is none now.
+        """Return the batch to dispatch next; None if there is none now.
 
-        From the run with the fewest individuals in flight, so that few children are stale; among those from the run
+        From the run with the fewest batches in flight, so that few children are stale; among those from the run
         with the fewest evaluations, so that all runs advance alike.
         """
         open_ = {run: number for run, tracker in self.runs.items() if (number := self._next_of(tracker)) is not None}
@@ -62,8 +69,11 @@ class InFlightTracker:
         run = min(open_, key=lambda run: (len(self.runs[run].in_flight), self.runs[run].evaluated, run))
         return run, open_[run]
 
-    def dispatch(self, run: int, number: int) -> None:
-        """Note that an individual is in flight; a `ValueError` says why it cannot be."""
+    def dispatch(self, run: int, number: int, most: int | None = None) -> int:
+        """Note that a batch is in flight, of at most so many individuals, and return of how many.
+
+        A `ValueError` says why it cannot be.
+        """
         tracker = self.runs.get(run)
         if tracker is None or tracker.ended:
             raise ValueError("there is no such run, or it has ended")
@@ -72,31 +82,54 @@ class InFlightTracker:
             raise ValueError(f"the next number of this run is {tracker.next_number}")
         if number >= self._bound(tracker):
             raise ValueError(f"only {tracker.evaluated} of this run are evaluated")
-        tracker.lost.discard(number)
-        tracker.in_flight[number] = tracker.evaluated
-        tracker.next_number = max(tracker.next_number, number + 1)
+        end = self._end(tracker, number)
+        if most is not None:
+            end = min(end, number + most)
+        tracker.lost -= {*range(number, end)}
+        tracker.in_flight[number] = range(number, end)
+        tracker.evaluated_before[number] = tracker.evaluated
+        tracker.next_number = max(tracker.next_number, end)
+        return end - number
 
-    def tell(self, run: int, number: int, *, failed: bool = False) -> int:
-        """Note that an individual was evaluated, and return how many of its run were so far."""
+    def tell(self, run: int, number: int, *, count: int | None = None, failed: int = 0) -> int:
+        """Note that a batch was evaluated, and return how many individuals of its run were so far.
+
+        Args:
+            run: the run.
+            number: the first individual of the batch.
+            count: how many of its individuals count; None: all of them.
+            failed: how many of them could not be made.
+        """
         tracker = self.runs[run]
-        staleness = tracker.evaluated - tracker.in_flight.pop(number)
-        tracker.evaluated += 1
+        numbers = tracker.in_flight.pop(number)
+        count = len(numbers) if count is None else count
+        # Those told before it in the same batch are others, too.
+        least = tracker.evaluated - tracker.evaluated_before.pop(number)
+        tracker.evaluated += count
         tracker.failed += failed
         if number >= self.initial_population:
-            tracker.children += 1
-            tracker.staleness_sum += staleness
-            tracker.staleness_max = max(tracker.staleness_max, staleness)
+            tracker.children += count
+            tracker.staleness_sum += count * least + count * (count - 1) // 2
+            tracker.staleness_max = max(tracker.staleness_max, least + count - 1)
         return tracker.evaluated
 
+    def numbers(self, run: int, number: int) -> range:
+        """Return the numbers of a batch in flight."""
+        return self.runs[run].in_flight[number]
+
+    def is_cut(self, run: int, number: int) -> bool:
+        """Return whether a batch of children in flight was cut off by the budget."""
+        numbers = self.numbers(run, number)
+        return numbers.stop == self._budget < self._batches.end(number) and number >= self.initial_population
+
     def is_in_flight(self, run: int, number: int) -> bool:
-        """Return whether an individual is in flight."""
+        """Return whether a batch is in flight."""
         return run in self.runs and number in self.runs[run].in_flight
 
     def mark_lost(self, keys: Collection[Key]) -> None:
-        """Note that individuals in flight will not arrive, and have to be dispatched again."""
+        """Note that batches in flight will not arrive, and have to be dispatched again."""
         for run, number in keys:
-            if self.runs[run].in_flight.pop(number, None) is not None:
-                self.runs[run].lost.add(number)
+            self.runs[run].lost |= {*self.runs[run].in_flight.pop(number, ())}
 
     def end(self, run: int) -> None:
         """Note that a run has ended, and forget its individuals in flight."""
@@ -119,7 +152,7 @@ class InFlightTracker:
     def snapshot(self, run: int) -> AsyncRunState:
         """Return what a checkpoint needs to know of a run."""
         tracker = self.runs[run]
-        in_flight = tuple(sorted(tracker.lost | tracker.in_flight.keys()))
+        in_flight = tuple(sorted(tracker.lost.union(*tracker.in_flight.values())))
         return AsyncRunState(in_flight, tracker.children, tracker.staleness_sum, tracker.staleness_max, tracker.failed)
 
     def restore(self, run: int, evaluated: int, snapshot: AsyncRunState) -> None:
@@ -141,6 +174,15 @@ class InFlightTracker:
         if tracker.lost:
             return min(tracker.lost)
         return tracker.next_number if tracker.next_number < self._bound(tracker) else None
+
+    def _end(self, tracker: RunTracker, number: int) -> int:
+        """Return the number after the last individual of a batch to dispatch."""
+        initial = number < self.initial_population
+        bound = min(self._bound(tracker), number + self._batches.size if initial else self._batches.end(number))
+        end = number
+        while end < bound and (end in tracker.lost or end >= tracker.next_number or end == number):
+            end += 1
+        return end
 
     def _bound(self, tracker: RunTracker) -> int:
         # Children only once all of the initial population can be their parents, as in lock step.

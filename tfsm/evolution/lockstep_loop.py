@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
+from tfsm.evolution.batches import LogIntervals
 from tfsm.evolution.checkpoint import Checkpoint, CheckpointWriter, split_into_ranges
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.observers import RunResult
@@ -63,8 +63,8 @@ class StepScheduler:
 
         Args:
             active: number of active runs.
-            used: evaluations per run so far.
-            left: evaluations per run that are left.
+            used: steps so far.
+            left: steps that are left.
         """
         narrowest = min(width for width in self._widths if width >= active)
         if active > self._current:
@@ -76,30 +76,6 @@ class StepScheduler:
             if compiled or saved > 2.0 * self._compile[(False, self._current)]:
                 self._current = narrowest
         return self._current
-
-
-@dataclass(frozen=True)
-class LogIntervals:
-    """The regular ends of a run's logging intervals; the end of the run is another one.
-
-    >>> intervals = LogIntervals(every=20, initial_population=40)
-    >>> [number for number in range(0, 101, 10) if number in intervals]
-    [60, 80, 100]
-    >>> list(intervals.until(85))
-    [60, 80]
-    """
-
-    every: int
-    """Evaluations between two of them."""
-    initial_population: int
-    """Number of initial individuals: before these are evaluated there are no children to log."""
-
-    def __contains__(self, evaluations: int) -> bool:
-        return evaluations % self.every == 0 and evaluations > self.initial_population
-
-    def until(self, evaluations: int) -> range:
-        """Return those up to that many evaluations."""
-        return range((self.initial_population // self.every + 1) * self.every, evaluations + 1, self.every)
 
 
 class LockstepLoop:
@@ -131,7 +107,8 @@ class LockstepLoop:
         saved: Sequence[Checkpoint] = (),
     ) -> None:
         self._engine, self._runs = engine, range(runs) if isinstance(runs, int) else runs
-        self._budget, self._log_every = evaluations, log_every
+        self._budget, self._batches = evaluations, engine.batches
+        self._intervals = LogIntervals(log_every, engine.batches)
         self._stop, self._checkpoints = stop, checkpoints
         self._scheduler = StepScheduler(engine.plan.widths())
         self._reporter = Reporter(engine, seed=seed, log_every=log_every, observers=observers)
@@ -177,21 +154,25 @@ class LockstepLoop:
             starting = used < initial_population
             if used == initial_population:
                 engine.start(active)
+            cut = not starting and used == self._batches.cut(self._budget) < self._budget
+            if cut:
+                # With a larger budget the batch will be complete, so that a resumed run has to make it again.
+                self._save(group, used, active, last=True)
             if used < self._budget:
                 try:
-                    used += self._call(active, used, initial_population if starting else self._budget, starting)
+                    used = self._call(active, used, initial_population if starting else self._budget, starting)
                 except Exception:
                     self._rescue(group, active)
                     raise
             self.interrupted = self.interrupted or self._stop()
             ending, active_before = self._solved_lanes(active), active
             active = [lane for lane in active if lane not in ending]
-            regular = used in LogIntervals(self._log_every, initial_population)
+            regular = used in self._intervals
             if regular or ending:
                 reporter.report_interval(active_before if regular else ending)
             self._results += [reporter.report_end(lane) for lane in ending]
             over = used >= self._budget or self.interrupted
-            if over or not active or self._is_due(used):
+            if not active or (not cut and (over or self._is_due(used))):
                 # Checkpoint unsolved runs before reporting their end, so that they can be extended.
                 self._save(group, used, active, last=not self.interrupted and (over or not active))
             if over and active:
@@ -203,22 +184,28 @@ class LockstepLoop:
             yield
 
     def _call(self, active: list[int], used: int, budget: int, starting: bool) -> int:
-        """Run some steps of the active lanes, and return how many."""
-        width = self._scheduler.width(len(active), used, self._budget - used)
+        """Run some steps of the active lanes, and return how many evaluations are used then."""
+        batches = self._batches
+        width = self._scheduler.width(len(active), used // batches.size, (self._budget - used) // batches.size)
         # A batch has a fixed width; idle lanes fill it up.
         lanes = tf.constant((active + active[:1] * width)[:width], tf.int32)
         function = self._engine.initialize if starting else self._engine.step
         key = (starting, width)
-        bound = budget if starting else min(budget, (used // self._log_every + 1) * self._log_every)
+        bound = budget if starting else min(budget, self._intervals.after(used))
         if self._checkpoints is not None:
             bound = min(bound, self._checkpoints.next_check(used))
-        steps = self._scheduler.steps(key, bound - used)
+        if starting or batches.generation is not None:
+            budget = bound  # where a batch may end anywhere
+        else:
+            complete = batches.cut(budget)
+            bound = batches.advance(used, batches.count(used, bound), complete) if used < complete else budget
+        steps = self._scheduler.steps(key, batches.count(used, bound))
         began = time.perf_counter()
         function(tf.constant(steps), lanes, tf.constant(len(active)), tf.constant(budget))
         evaluations = int(self._engine.state.evaluations.numpy()[active].sum())  # which waits for the result
         self._scheduler.learn(key, steps, time.perf_counter() - began)
         self.evaluated += evaluations - used * len(active)
-        return steps
+        return batches.advance(used, steps, bound)
 
     def _solved_lanes(self, active: list[int]) -> list[int]:
         """Return the lanes whose run ends because it is solved."""

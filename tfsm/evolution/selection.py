@@ -51,8 +51,34 @@ def choose(selection: Selection | StatefulSelection, population: Population, see
     return Choice(tf.where(healthy, parent, best), replaced)
 
 
+def admit(
+    selection: Selection | StatefulSelection, population: Population, candidate: Candidate, seed: Tensor
+) -> Admission:
+    """Decide which children enter; a broken one never does, so that it cannot become a parent."""
+    healthy = tf.math.is_finite(candidate.fitness)
+    if isinstance(selection, StatefulSelection):
+        slot, accepted, state = selection.admit(population, candidate, seed)
+        return Admission(tf.cast(slot, tf.int32), healthy & accepted, state)
+    replaced = tf.gather(population.fitness, candidate.slot, batch_dims=1)
+    return Admission(candidate.slot, healthy & selection.accepts(candidate.fitness, replaced), ())
+
+
+def admit_initial(
+    selection: Selection | StatefulSelection, population: Population, candidate: Candidate, seed: Tensor
+) -> Admission:
+    """Decide which initial individuals enter: all of them, unless the scheme has its own places for them."""
+    if isinstance(selection, StatefulSelection):
+        return admit(selection, population, candidate, seed)
+    return Admission(candidate.slot, tf.ones_like(candidate.slot, tf.bool), ())
+
+
+def generation_size(selection: Selection | StatefulSelection, population: int) -> int | None:
+    """Return the number of children per generation, where a scheme has generations."""
+    return int(selection.generation(population)) if hasattr(selection, "generation") else None
+
+
 class Selector:
-    """Knows what a scheme needs, and admits individuals to the populations.
+    """Knows what a scheme needs of the individuals, and its state.
 
     Args:
         selection: the scheme.
@@ -79,21 +105,6 @@ class Selector:
             self.initial_state = tf.nest.map_structure(
                 tf.convert_to_tensor, self._init_state(domain, template, population)
             )
-
-    def admit(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
-        """Decide which children enter; a broken one never does, so that it cannot become a parent."""
-        healthy = tf.math.is_finite(candidate.fitness)
-        if self.is_stateful:
-            slot, accepted, state = self._selection.admit(population, candidate, seed)
-            return Admission(tf.cast(slot, tf.int32), healthy & accepted, state)
-        replaced = tf.gather(population.fitness, candidate.slot, batch_dims=1)
-        return Admission(candidate.slot, healthy & self._selection.accepts(candidate.fitness, replaced), ())
-
-    def admit_initial(self, population: Population, candidate: Candidate, seed: Tensor) -> Admission:
-        """Decide which initial individuals enter: all of them, unless the scheme has its own places for them."""
-        if self.is_stateful:
-            return self.admit(population, candidate, seed)
-        return Admission(candidate.slot, tf.ones_like(candidate.slot, tf.bool), ())
 
     def cell_centers(self, state: Nest) -> np.ndarray | None:
         """Return the centers `[N, D]` of the cells by one run's state, where a scheme divides behavior into cells."""

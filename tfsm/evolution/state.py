@@ -14,9 +14,12 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Admission, Evaluation, Nest, Population, Tensor
+from tfsm.evolution.admission import Standing, Told
+from tfsm.interfaces import Evaluation, Nest, Population, Tensor
 
 TALLIES = ("children", "better", "neutral", "broken")
+RECORDS = ("evaluations", "solved", "solved_at", "best_fitness", "champion_fitness")
+"""Fields of `Standing` that are tables of the same name."""
 TABLE_NAMES = {
     "intensity_scale": "strength",
     "run_intensity_scale": "control",
@@ -146,6 +149,15 @@ class State:
         place = tf.stack([lanes, slots], axis=-1)
         return self.genomes.gather_nd(place), tf.nest.map_structure(lambda v: v.gather_nd(place), self.experience)
 
+    def standing(self, lanes: Tensor, *, tallies: Sequence[str] = (), adapts: bool = False) -> Standing:
+        """Return the records of these runs: these tallies, and the intensity scale where it adapts run by run."""
+        rows = [self.tallies[name].sparse_read(lanes) for name in tallies]
+        return Standing(
+            **{name: getattr(self, name).sparse_read(lanes) for name in RECORDS},
+            tallies=tf.stack(rows) if rows else tf.zeros([0, *lanes.shape]),
+            intensity_scale=self.run_intensity_scale.sparse_read(lanes) if adapts else (),
+        )
+
     def read_tables(self, lanes: Sequence[int]) -> dict[str, LazyTable]:
         """Return all tables of some lanes, by their names in checkpoint files; valid until the next write."""
 
@@ -210,70 +222,52 @@ class State:
         """Note that the sensitivities of the individuals at (lane, slot) `[W, 2]` are known."""
         self.has_sensitivity.scatter_nd_update(place, tf.ones_like(place[:, 0], tf.bool))
 
-    def set_run_intensity_scale(self, lanes: Tensor, live: Tensor, scale: Tensor) -> None:
-        """Set the intensity scale `[W]` of the lanes that are `live`."""
-        where = tf.where(live)[:, 0]
-        self.run_intensity_scale.scatter_nd_update(tf.gather(lanes, where)[:, None], tf.gather(scale, where))
-
-    def tally(
-        self, lanes: Tensor, live: Tensor, fitness: Tensor, parent_fitness: Tensor, diagnostics: Mapping[str, Tensor]
-    ) -> None:
-        """Count children for the log.
-
-        Args:
-            lanes: `[W]`.
-            live: which of them count, `[W]`.
-            fitness: the children's fitness, `[W]`.
-            parent_fitness: their parents' fitness, `[W]`.
-            diagnostics: other values to sum up, `[W]` each.
-        """
-        values = {
-            "children": tf.ones_like(live),
-            "better": fitness > parent_fitness,
-            "neutral": tf.equal(fitness, parent_fitness),
-            "broken": fitness <= self.baseline.sparse_read(lanes),
-            **diagnostics,
-        }
-        with after_evaluation(fitness):
-            for name, value in values.items():
-                counted = tf.where(live, tf.cast(value, tf.float32), 0.0)
-                self.tallies[name].scatter_nd_add(lanes[:, None], counted)
-
     def record(
         self,
         lanes: Tensor,
-        live: Tensor,
-        admission: Admission,
+        told: Told,
         genomes: Tensor,
         evaluation: Evaluation,
         intensity_scale: Tensor | None = None,
+        tallies: Sequence[str] = (),
     ) -> None:
-        """Insert the accepted individuals, and update champions, solutions and the number of evaluations.
+        """Write what became of `K` individuals of each of `W` runs.
 
         Args:
             lanes: `[W]`.
-            live: which of them count, `[W]`.
-            admission: which individuals are accepted, and where.
-            genomes: the individuals, `[W, P]`.
-            evaluation: their evaluation.
-            intensity_scale: factors of the intensity that they were made with, `[W]`; None: leave as is.
+            told: what became of them.
+            genomes: the individuals, `[K * W, P]`.
+            evaluation: their evaluation, `[K * W, ...]`.
+            intensity_scale: factors of the intensity that they were made with, `[K * W]`; None: leave as is.
+            tallies: the tallies that were counted, in order.
         """
+        turns = told.counted.shape[0]
+        owners = tf.tile(lanes, [turns])  # [K * W]
         with after_evaluation(evaluation.fitness):
-            accepted = _gather_where(live & admission.accepted)
+            entering = _gather_where(tf.reshape(told.enters, [-1]))
             self._insert(
-                accepted(lanes),
-                accepted(admission.slot),
-                accepted(genomes),
-                tf.nest.map_structure(accepted, evaluation),
-                None if intensity_scale is None else accepted(intensity_scale),
+                entering(owners),
+                entering(tf.reshape(told.slot, [-1])),
+                entering(genomes),
+                tf.nest.map_structure(entering, evaluation),
+                None if intensity_scale is None else entering(intensity_scale),
             )
-            counted = _gather_where(live)
-            tf.nest.map_structure(
-                lambda v, new: v.scatter_nd_update(counted(lanes)[:, None], counted(new)),
-                self.selection_state,
-                admission.state,
-            )
-            self._record_best(lanes, live, genomes, evaluation)
+            leading = _gather_where(tf.reshape(told.leads, [-1]))
+            self.champion.scatter_nd_update(leading(owners)[:, None], leading(genomes))
+            # An idle lane may be a second one of a run, and must not write its old records.
+            counted = _gather_where(told.counted[0])
+            place = counted(lanes)[:, None]
+
+            def write(table: tf.Variable, rows: Tensor) -> None:
+                table.scatter_nd_update(place, counted(rows))
+
+            tf.nest.map_structure(write, self.selection_state, told.selection_state)
+            for name in RECORDS:
+                write(getattr(self, name), getattr(told.standing, name))
+            if not isinstance(told.standing.intensity_scale, tuple):
+                write(self.run_intensity_scale, told.standing.intensity_scale)
+            for name, row in zip(tallies, tf.unstack(told.standing.tallies), strict=True):
+                write(self.tallies[name], row)
 
     def _insert(
         self, lanes: Tensor, slots: Tensor, genomes: Tensor, evaluation: Evaluation, intensity_scale: Tensor | None
@@ -290,23 +284,6 @@ class State:
         tf.nest.map_structure(lambda v, new: v.scatter_nd_update(place, new), self.experience, evaluation.experience)
         if intensity_scale is not None:
             self.intensity_scale.scatter_nd_update(place, intensity_scale)
-
-    def _record_best(self, lanes: Tensor, live: Tensor, genomes: Tensor, evaluation: Evaluation) -> None:
-        finite = tf.math.is_finite(evaluation.fitness)
-        solves = live & evaluation.solved & finite
-        solved_before = self.solved.sparse_read(lanes)
-        best = self.best_fitness.sparse_read(lanes)
-        better = live & finite & (evaluation.fitness > best)
-        # The first individual that solves the task is the champion, whatever its fitness, until a better one solves it.
-        leading = _gather_where((solves & ~solved_before) | (better & (solves | ~solved_before)))
-        self.champion.scatter_nd_update(leading(lanes)[:, None], leading(genomes))
-        self.champion_fitness.scatter_nd_update(leading(lanes)[:, None], leading(evaluation.fitness))
-        improving = _gather_where(better)
-        self.best_fitness.scatter_nd_update(improving(lanes)[:, None], improving(evaluation.fitness))
-        solving = _gather_where(solves & ~solved_before)(lanes)
-        self.solved.scatter_nd_update(solving[:, None], tf.ones_like(solving, tf.bool))
-        self.evaluations.scatter_nd_add(lanes[:, None], tf.cast(live, tf.int32))
-        self.solved_at.scatter_nd_update(solving[:, None], self.evaluations.sparse_read(solving))
 
 
 def after_evaluation(fitness: Tensor) -> AbstractContextManager[None]:

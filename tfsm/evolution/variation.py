@@ -196,9 +196,11 @@ class SensitivityCache:
         evaluator: the network and the domain.
         mutation: an operator for which `can_reuse` holds.
         plan: how to compile.
+        offspring: children of a lane that are made at once, `K`.
     """
 
-    def __init__(self, evaluator: Evaluator, mutation: SupportsReuse, plan: Plan) -> None:
+    def __init__(self, evaluator: Evaluator, mutation: SupportsReuse, plan: Plan, offspring: int = 1) -> None:
+        self._offspring = offspring
         self._network, self._mutation = evaluator.network, mutation
         self._observe = choose_observe(evaluator.domain, plan)
         self._least_width = plan.least_width
@@ -209,11 +211,16 @@ class SensitivityCache:
         self._warmed_up = {width: tf.Variable(False, trainable=False) for width in plan.widths()}
 
     def look_up(self, state: State, lanes: Tensor, slots: Tensor, parents: Parents) -> Tensor:
-        """Return the sensitivities `[W, P]` of the parents in these lanes and slots."""
+        """Return the sensitivities `[B, P]` of the parents in these lanes and slots; each is measured at most once."""
         place = tf.stack([lanes, slots], axis=-1)
         known = state.has_sensitivity.gather_nd(place)
+        measure = self._measure_in_batch
+        if self._offspring > 1 or int(place.shape[0]) not in self._warmed_up:
+            known |= _occurs_before(lanes * state.population + slots)
+            measure = self._measure_in_portions
+        if self._one_by_one:
+            measure = self._measure_missing
         missing = tf.cast(tf.where(~known)[:, 0], tf.int32)
-        measure = self._measure_missing if self._one_by_one else self._measure_in_batch
         with tf.control_dependencies([measure(state, place, known, missing, parents)]):
             state.mark_sensitivities(place)
             sensitivity = state.sensitivity.gather_nd(place)
@@ -251,6 +258,28 @@ class SensitivityCache:
         chosen = tf.add_n([tf.cast(count > bound, tf.int32) for bound in (0, *widths[:-1])])
         return tf.switch_case(chosen, branches)
 
+    def _measure_in_portions(
+        self, state: State, place: Tensor, known: Tensor, missing: Tensor, parents: Parents
+    ) -> Tensor:
+        """Measure the parents without a sensitivity in as many portions of a quarter of the batch as it takes."""
+        batch = int(place.shape[0])
+        width = min(batch, max(self._least_width, -(-batch // 4)))
+        # Known ones fill the last portion up; measuring them again changes nothing.
+        order = tf.argsort(tf.cast(known, tf.int32), stable=True)
+
+        def measure(start: Tensor) -> tuple[Tensor]:
+            chosen = tf.gather(order, (start + tf.range(width)) % batch)
+            sensitivity = self._measure(
+                tf.gather(parents.genomes, chosen),
+                tf.nest.map_structure(lambda x: tf.gather(x, chosen), parents.experience),
+            )
+            state.store_sensitivities(tf.gather(place, chosen), sensitivity)
+            return (start + width,)
+
+        count = tf.shape(missing)[0]
+        (measured,) = tf.while_loop(lambda start: start < count, measure, (tf.constant(0),), parallel_iterations=1)
+        return measured
+
     def _warm_up(self, warmed_up: tf.Variable, measures: list[Any], count: Tensor) -> None:
         """Take every branch in the first step of a width, whose call then pays for compiling them.
 
@@ -270,6 +299,14 @@ class SensitivityCache:
     def _measure_parents(self, parents: Tensor, experience: Nest) -> Tensor:
         seen = self._observe(experience)
         return self._mutation.sensitivity(self._network, parents, seen, tf.zeros_like(parents))
+
+
+def _occurs_before(keys: Tensor) -> Tensor:
+    """Return which of some integers `[B]` are equal to one before them."""
+    order = tf.argsort(keys, stable=True)
+    in_order = tf.gather(keys, order)
+    repeated = tf.concat([[False], in_order[1:] == in_order[:-1]], axis=0)
+    return tf.gather(repeated, tf.argsort(order))
 
 
 # --- Intensities that adapt
@@ -330,7 +367,7 @@ def derive_seeds(root: Tensor, runs: Tensor, number: Tensor) -> tuple[Tensor, ..
 
 # XLA whatever the plan: a few hundred tiny operations that would each cost more to dispatch than to run. All engines
 # share what is compiled.
-_derive_initial_seeds = TracedFunction(lambda root, runs, number: split(fold_in(root, runs, number), 2), jit=True)
+derive_initial_seeds = TracedFunction(lambda root, runs, number: split(fold_in(root, runs, number), 2), jit=True)
 
 
 class Variation:
@@ -392,7 +429,7 @@ class Variation:
 
     def initial_seeds(self, runs: Tensor, number: Tensor) -> tuple[Tensor, Tensor]:
         """Return the seeds `[W, 2]` that draw and evaluate the initial individuals of these numbers."""
-        draw_seed, evaluate_seed = _derive_initial_seeds(self.root_seed, runs, number)
+        draw_seed, evaluate_seed = derive_initial_seeds(self.root_seed, runs, number)
         return draw_seed, evaluate_seed
 
     def make_initial(self, draw_seed: Tensor, evaluate_seed: Tensor, live: Tensor) -> tuple[Tensor, Evaluation]:

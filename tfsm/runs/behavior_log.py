@@ -19,7 +19,7 @@ from tfsm.runs.records import BEHAVIOR, behavior_file
 from tfsm.utils.atomic import atomic_write, flush_to_disk
 
 if TYPE_CHECKING:
-    from tfsm.evolution.lockstep_loop import LogIntervals
+    from tfsm.evolution.batches import LogIntervals
 
 _LENGTH: Final = struct.Struct("<Q")
 

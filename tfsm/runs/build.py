@@ -9,6 +9,7 @@ from pathlib import Path
 import keras
 
 from tfsm.errors import TfsmError
+from tfsm.evolution.batches import Batches, plan_batches
 from tfsm.evolution.compile_plan import Plan, choose_compiler, make_plan
 from tfsm.evolution.divergence_target import DivergenceTarget
 from tfsm.evolution.engine import Engine
@@ -49,6 +50,18 @@ class PreparedRun:
         """The domain."""
         return self.evaluator.domain
 
+    @property
+    def batches(self) -> Batches:
+        """The children that runs ask for at once."""
+        settings = self.settings
+        return plan_batches(
+            self.selection,
+            settings.population,
+            settings.offspring,
+            lanes=self.plan.width,
+            adapts_to_divergence=settings.adapt == "divergence",
+        )
+
     def variation(self) -> Variation:
         """Return what makes children, without populations."""
         settings = self.settings
@@ -70,6 +83,7 @@ class PreparedRun:
             self.selection,
             population=self.settings.population,
             stop_when_solved=self.settings.stop == "solved",
+            offspring=self.settings.offspring,
         )
 
 
@@ -80,9 +94,12 @@ def divergence_target(settings: Settings) -> DivergenceTarget | None:
     return DivergenceTarget(relative=parse_divergence(settings.divergence).relative)
 
 
-def without_reuse(settings: Settings) -> Settings:
-    """Return settings for children that are made by workers, where no sensitivities are kept."""
-    return replace(settings, engine={**settings.engine, "reuse": False})
+def settings_for_children(settings: Settings) -> Settings:
+    """Return settings for children that are made by workers.
+
+    No sensitivities are kept. A generation is not one batch, which would keep one worker busy and all others idle.
+    """
+    return replace(settings, engine={**settings.engine, "reuse": False}, offspring=settings.offspring or 1)
 
 
 def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None = None) -> PreparedRun:
@@ -98,6 +115,18 @@ def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None =
     jit, _ = choose_compiler(network, settings.engine.get("compile", "auto"))
     policy = FailurePolicy(settings.evaluation_timeout, settings.failures)
     evaluator = Evaluator(domain, network, jit=jit, failure_policy=policy)
+    return plan_run(settings, evaluator, mutation, selection, initializer)
+
+
+def plan_run(
+    settings: Settings,
+    evaluator: Evaluator,
+    mutation: Mutation,
+    selection: Selection | StatefulSelection,
+    initializer: Initializer,
+) -> PreparedRun:
+    """Check that an operator fits the network and what it sees, and decide how to compile."""
+    network, domain = evaluator.network, evaluator.domain
     experience_bytes = evaluator.experience_bytes
     uses_experience = getattr(mutation, "uses_experience", True) or settings.divergence is not None
     if uses_experience and getattr(domain, "records_inputs", False) and not experience_bytes:
@@ -113,6 +142,7 @@ def prepare(plugins: Plugins, settings: Settings, *, model: keras.Model | None =
         runs=settings.runs,
         population=settings.population,
         experience_bytes=experience_bytes,
+        offspring=plan_batches(selection, settings.population, settings.offspring).size,
         **settings.engine,
     )
     return PreparedRun(settings, evaluator, mutation, selection, initializer, plan)

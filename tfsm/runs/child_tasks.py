@@ -1,4 +1,4 @@
-"""A single child as a task: what a worker does, and how the children of an experiment are dispatched to workers."""
+"""Children as tasks: what a worker does, and how the children of an experiment are dispatched to workers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.async_loop import AsyncLoop
-from tfsm.evolution.async_worker import ChildRequest, ChildResult, ChildWorker
+from tfsm.evolution.async_worker import ChildRequest, ChildResult, ChildWorker, join_results
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluation import WARM_UP, FailurePolicy
 from tfsm.evolution.event_log import Event, EventLog
@@ -31,7 +31,7 @@ WAIT_SECONDS: Final = 0.25
 
 @dataclass(frozen=True)
 class ChildTask:
-    """Makes one individual in a worker; yields once, when it starts, and returns a `ChildResult`."""
+    """Makes one batch of individuals in a worker; yields once, when it starts, and returns a `ChildResult`."""
 
     experiment: str
     """The experiment that it belongs to."""
@@ -50,7 +50,7 @@ class ChildTask:
             prepared = prepare(recipe.plugins(), recipe.settings, model=recipe.model)
             # The dispatcher watches the clock, and decides what happens to an individual that fails.
             prepared.evaluator.failure_policy = FailurePolicy()
-            workers[self.experiment] = ChildWorker(prepared.variation())
+            workers[self.experiment] = ChildWorker(prepared.variation(), prepared.batches.size)
         yield "started"
         try:
             return workers[self.experiment].make(self.request)
@@ -65,6 +65,8 @@ class _Assignment:
     """What a worker makes, and since when."""
 
     request: ChildRequest
+    whole: ChildRequest
+    """The batch that it is of: itself, unless its individuals are made one by one after a failure."""
     is_first: bool
     """Whether it is the first of its kind for this worker, which compiles something for it."""
     since: float = field(default_factory=time.monotonic)
@@ -124,7 +126,10 @@ class ChildDispatcher:
         self._assignments: dict[int, _Assignment] = {}
         self._prepared_workers: set[int] = set()
         self._warm: set[tuple[int, bool]] = set()
-        self._to_retry: deque[ChildRequest] = deque()
+        self._to_retry: deque[tuple[ChildRequest, ChildRequest]] = deque()
+        """What is made again, and the batch that it is of."""
+        self._parts: dict[tuple[int, int], dict[int, ChildResult]] = {}
+        """By batch, the results of its individuals that are made one by one."""
         self._attempts: dict[tuple[int, int], int] = {}
         self.evaluated = 0
         """Individuals that were evaluated here."""
@@ -182,18 +187,18 @@ class ChildDispatcher:
         workers = range(self._pool.size)
         idle = [worker for worker in workers if worker not in self._assignments and self._pool.is_ready(worker)]
         while idle and self._to_retry:
-            request = self._to_retry.popleft()
-            if self.loop.is_waiting_for(request):
-                self._submit(idle.pop(0), request)
+            request, whole = self._to_retry.popleft()
+            if self.loop.is_waiting_for(whole):
+                self._submit(idle.pop(0), request, whole)
         for worker, request in zip(idle, self.loop.ask(len(idle)), strict=False):
-            self._submit(worker, request)
+            self._submit(worker, request, request)
 
-    def _submit(self, worker: int, request: ChildRequest) -> None:
+    def _submit(self, worker: int, request: ChildRequest, whole: ChildRequest) -> None:
         is_prepared, kind = worker in self._prepared_workers, (worker, bool(request.parents))
         experiment = self._session.about["experiment"]
         self._pool.submit(worker, ChildTask(experiment, request, None if is_prepared else self._recipe))
         # Initial individuals and children are compiled separately.
-        self._assignments[worker] = _Assignment(request, is_first=kind not in self._warm)
+        self._assignments[worker] = _Assignment(request, whole, is_first=kind not in self._warm)
         self._prepared_workers.add(worker)
         self._warm.add(kind)
 
@@ -214,40 +219,65 @@ class ChildDispatcher:
             if kind == "event":
                 self._assignments[worker].since = time.monotonic()
                 continue
-            request = self._assignments.pop(worker).request
+            assignment = self._assignments.pop(worker)
             if kind == "done":
-                results.append(content)
+                results += self._complete(assignment, content)
             elif kind == "died":
-                self._retry(request, f"a worker died: {content}")
+                self._retry(assignment, f"a worker died: {content}")
             else:
                 self._tell(results)
-                self._handle_failure(request, content)
+                self._handle_failure(assignment, content)
         self._tell(results)
+
+    def _complete(self, assignment: _Assignment, result: ChildResult) -> list[ChildResult]:
+        """Return the result of the batch, if this was the last one of its individuals."""
+        whole = assignment.whole
+        if assignment.request is whole:
+            return [result]
+        parts = self._parts.setdefault(whole.key, {})
+        parts[result.number] = result
+        if len(parts) < whole.count:
+            return []
+        del self._parts[whole.key]
+        return [join_results([parts[number] for number in sorted(parts)])]
 
     def _tell(self, results: list[ChildResult]) -> None:
         ended = len(self.loop.results)
         self.loop.tell(*results)
-        self.evaluated += len(results)
+        self.evaluated += sum(result.count for result in results)
         results.clear()
         if len(self.loop.results) > ended and not self.loop.ended:
             self._save()  # without it, a resumed run would end again, and differently
 
-    def _handle_failure(self, request: ChildRequest, failure: Failure) -> None:
-        if self._session.settings.failures == "stop" and self.loop.is_waiting_for(request):
+    def _handle_failure(self, assignment: _Assignment, failure: Failure) -> None:
+        if self._session.settings.failures == "stop" and self.loop.is_waiting_for(assignment.whole):
             raise TfsmError(failure.message if failure.is_user_error else f"a worker failed: {failure.message}")
-        self._retry(request, failure.message)
+        self._retry(assignment, failure.message)
 
-    def _retry(self, request: ChildRequest, reason: str) -> None:
-        if not self.loop.is_waiting_for(request):
+    def _retry(self, assignment: _Assignment, reason: str) -> None:
+        request, whole = assignment.request, assignment.whole
+        if not self.loop.is_waiting_for(whole):
             return  # its run has ended in the meantime
+        if request.count > 1:
+            # It is unknown which of them failed: each is made once more, alone.
+            last = request.number + request.count - 1
+            self._notify(
+                f"warning: {reason}; run {request.run}'s individuals {request.number} to {last} are made again"
+            )
+            self._to_retry += [(each, whole) for each in request.split()]
+            self._attempts |= {(request.run, request.number + i): 1 for i in range(request.count)}
+            return
         self._attempts[request.key] = self._attempts.get(request.key, 0) + 1
-        if self._attempts[request.key] >= ATTEMPTS:
-            self._notify(f"warning: {reason}; run {request.run}'s individual {request.number} counts as broken")
+        if self._attempts[request.key] < ATTEMPTS:
+            self._notify(f"warning: {reason}; run {request.run}'s individual {request.number} is made again")
+            self._to_retry.append((request, whole))
+            return
+        self._notify(f"warning: {reason}; run {request.run}'s individual {request.number} counts as broken")
+        if request is whole:
             self.loop.tell_failure(request, reason)
             self.evaluated += 1
         else:
-            self._notify(f"warning: {reason}; run {request.run}'s individual {request.number} is made again")
-            self._to_retry.append(request)
+            self._tell(self._complete(assignment, self.loop.broken(request)))
 
     def _check_timeouts(self, now: float) -> None:
         """Kill workers that take too long, as of `now`: when messages were last received, so that none is waiting."""
@@ -255,11 +285,12 @@ class ChildDispatcher:
         if limit is None:
             return
         for worker, assignment in list(self._assignments.items()):
-            if now - assignment.since > limit + WARM_UP * assignment.is_first:
+            # Where one call evaluates them all, it has the time of all.
+            if now - assignment.since > limit * assignment.request.count + WARM_UP * assignment.is_first:
                 self._pool.kill(worker)
                 self._forget_worker(worker)
                 del self._assignments[worker]
-                self._retry(assignment.request, f"an evaluation took longer than {limit:g} seconds")
+                self._retry(assignment, f"an evaluation took longer than {limit:g} seconds")
 
     # --- Checkpoints
 

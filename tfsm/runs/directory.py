@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.lockstep_loop import LogIntervals
+from tfsm.evolution.batches import Batches, LogIntervals
 from tfsm.evolution.observers import Interval, RunResult
 from tfsm.interfaces import Observer
 from tfsm.models.network import Network
@@ -127,7 +127,7 @@ class RunDirectory(Observer):
         plan: how the run is compiled, for the record.
         objects: descriptions of ready-made parts and of the user's model, for the record.
         files: files that options of the domain name; they are copied.
-        initial_population: size of the initial population.
+        batches: the children that runs ask for at once.
         notify: receives messages for the user.
     """
 
@@ -141,12 +141,12 @@ class RunDirectory(Observer):
         plan: dict[str, Any],
         objects: dict[str, str],
         files: Mapping[str, Path],
-        initial_population: int,
+        batches: Batches,
         notify: Callable[[str], None] = lambda message: None,
     ) -> None:
         self.path, self._notify = path, notify
         self._network = network
-        self._intervals = LogIntervals(resolved.settings.log_every, initial_population)
+        self._intervals = LogIntervals(resolved.settings.log_every, batches)
         self._behavior = BehaviorFiles(path, self._intervals)
         self._previous: dict[str, Any] = {}
         """The record as it was found, until something has changed."""

@@ -15,10 +15,17 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.event_log import Event, read_events
 from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.evolution.observers import RunResult, Status
-from tfsm.evolution.selection import initial_population_size
 from tfsm.parallel.pool import Backend, Pool
 from tfsm.plugins import Plugins
-from tfsm.runs.build import EngineCache, PreparedRun, RunRecipe, collect_notes, make_recipe, prepare, without_reuse
+from tfsm.runs.build import (
+    EngineCache,
+    PreparedRun,
+    RunRecipe,
+    collect_notes,
+    make_recipe,
+    prepare,
+    settings_for_children,
+)
 from tfsm.runs.child_tasks import ChildDispatcher
 from tfsm.runs.directory import check_free
 from tfsm.runs.observers import build_observers
@@ -91,7 +98,7 @@ def run_experiment(
         resume=resume,
         command=command,
         notify=notify,
-        initial_population=engine.selector.initial_population,
+        batches=engine.batches,
     )
     with session:
         try:
@@ -218,7 +225,7 @@ def _start(
     resolved = spec.resolved
     settings = use_saved_inputs(resolved.settings, spec.out) if spec.resume else resolved.settings
     if backend.grain == "children":
-        settings = without_reuse(settings)
+        settings = settings_for_children(settings)
     observers = build_observers(plugins, settings, spec.observers, notify)
     prepared = prepare(plugins, settings, model=spec.model)
     for note in collect_notes(settings, prepared.plan, prepared.domain):
@@ -236,7 +243,7 @@ def _start(
         command=command,
         notify=notify,
         place=backend.as_dict(),
-        initial_population=initial_population_size(prepared.selection, settings.population),
+        batches=prepared.batches,
     )
     sessions.enter_context(session)
     return _RunningExperiment(resolved.settings, prepared, session, make_recipe(plugins, settings, spec.model))

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tfsm.errors import TfsmError
+from tfsm.evolution.batches import Batches
 from tfsm.evolution.checkpoint import Checkpoint
 from tfsm.evolution.checkpoint_schedule import parse_interval
 from tfsm.evolution.compile_plan import Plan
@@ -44,7 +45,7 @@ class Session:
         command: the command line, for the record.
         notify: receives messages for the user.
         place: the backend, for the record.
-        initial_population: size of the initial population.
+        batches: the children that runs ask for at once.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Session:
         command: Sequence[str],
         notify: Callable[[str], None],
         place: Mapping[str, Any] | None = None,
-        initial_population: int,
+        batches: Batches,
     ) -> None:
         self.settings, self.network = resolved.settings, network
         self.about = _identify(self.settings.as_record())
@@ -89,7 +90,7 @@ class Session:
                     plan=asdict(plan) | {"place": dict(place or {"backend": "local"})},
                     objects=describe_objects(plugins, self.settings),
                     files=domain.files() if isinstance(domain, SupportsFiles) else {},
-                    initial_population=initial_population,
+                    batches=batches,
                     notify=notify,
                 )
                 self._lock = lock.pop_all()

@@ -44,6 +44,7 @@ class Settings:
     init: Init
     init_scale: float | None
     log_every: int
+    offspring: int | None = None
     stop: Stop = "solved"
     adapt: Adapt = "none"
     adapt_rate: float = 0.2
@@ -108,6 +109,11 @@ class RunOptions:
     seed: Annotated[int, Ge(0), Lt(2**63), Doc("random seed")] = 0
     evaluations: Annotated[int, Ge(1), Doc("evaluations per run, including the initial population")] = 100_000
     population: Annotated[int, Ge(1), Doc("population size")] = 250
+    offspring: Annotated[
+        int | None,
+        Ge(1),
+        Doc("children that a run makes at once, from the same population; none: one, or a whole generation"),
+    ] = None
     init: Annotated[Init, Doc("initialization of the weights; model: the model's own weights")] = "xavier-normal"
     init_scale: Annotated[float | None, Gt(0), Doc("scale of the initial weights; none: the default of init")] = None
     model: Annotated[
@@ -145,6 +151,7 @@ RUN_KEYS: Final = tuple(field.name for field in fields(RunOptions))
 ADDED_LATER: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "divergence": None,
+        "offspring": None,
         "mutation_options.guard": "paper",
         "mutation_options.guard_share": 0.01,
         "mutation sm-g-abs": {"mutation_options.probes": None},

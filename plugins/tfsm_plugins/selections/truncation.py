@@ -40,6 +40,10 @@ class Truncation(TruncationOptions):
             "young": tf.zeros([population], tf.bool),  # individuals of this generation
         }
 
+    def generation(self, population: int) -> int:
+        """Return the number of children per generation, whose parents stay the same until it is complete."""
+        return population - self.parents
+
     def select(self, population: Population, seed: Tensor) -> Choice:
         """Select a random parent; the child gets the next free slot."""
         state = population.state
@@ -58,11 +62,16 @@ class Truncation(TruncationOptions):
         born = state["born"] + 1
         current = {**state, "born": born, "young": young}
         complete = born >= state["size"]
-        following = self._next_generation(fitness, young)
-        state = {
-            name: tf.where(tf.reshape(complete, [-1, *[1] * (value.shape.rank - 1)]), following[name], value)
-            for name, value in current.items()
-        }
+
+        def start_next() -> dict[str, Tensor]:
+            following = self._next_generation(fitness, young)
+            return {
+                name: tf.where(tf.reshape(complete, [-1, *[1] * (value.shape.rank - 1)]), following[name], value)
+                for name, value in current.items()
+            }
+
+        # Sorting takes longer than all the rest, and is needed once per generation.
+        state = tf.cond(tf.reduce_any(complete), start_next, lambda: current)
         return Admission(candidate.slot, tf.ones_like(healthy), state)
 
     def _next_generation(self, fitness: Tensor, young: Tensor) -> dict[str, Tensor]:

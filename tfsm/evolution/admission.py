@@ -1,0 +1,244 @@
+"""Takes evaluated individuals into populations, one after the other, without touching any variable.
+
+`tell_in_turn` is a pure function of the populations and of `K` individuals for each of them. It sees the `k`-th
+individual of a population only after the ones before, so that it decides as if each had been told alone. It is one
+compiled loop over numbers; the engine writes what it returns, all individuals at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from tfsm.evolution.compile_plan import TracedFunction, needs_autograph
+from tfsm.evolution.selection import admit, admit_initial, choose
+from tfsm.interfaces import Admission, Candidate, Evaluation, Nest, Population, Selection, StatefulSelection, Tensor
+
+
+class Standing(NamedTuple):
+    """What is known of `W` runs besides their populations, and changes with every individual."""
+
+    evaluations: Tensor
+    """`[W]`"""
+    solved: Tensor
+    """`[W]`"""
+    solved_at: Tensor
+    """`[W]`: evaluations to the first solution; 0 before."""
+    best_fitness: Tensor
+    """`[W]`"""
+    champion_fitness: Tensor
+    """`[W]`"""
+    tallies: Tensor
+    """`[T, W]`: counts for the log."""
+    intensity_scale: Tensor
+    """`[W]`: factor of the intensity for all children of a run; `()` where it does not adapt."""
+
+
+class Individuals(NamedTuple):
+    """`K` individuals of each of `W` runs, in the order in which they are told."""
+
+    fitness: Tensor
+    """`[K, W]`; minus infinity if it is broken."""
+    solved: Tensor
+    """`[K, W]`"""
+    behavior: Tensor
+    """`[K, W, D]`"""
+    cases: Tensor
+    """`[K, W, C]`"""
+    live: Tensor
+    """`[K, W]`: whether it counts; in any case not after the end of its run."""
+    slot: Tensor
+    """`[K, W]`: the slot that it may take. If there are several children, it is selected again at their turn."""
+    select_seed: Tensor
+    """`[K, W, 2]`"""
+    evaluate_seed: Tensor
+    """`[K, W, 2]`"""
+    tallies: Tensor
+    """`[K, T, W]`: what each adds to the counts."""
+    intensity_scale: Tensor
+    """`[K, W]`: the intensity scale of the run after it, below 0 to leave it as it is; `()` where it does not adapt."""
+
+
+class Told(NamedTuple):
+    """What became of `K` individuals of each of `W` runs."""
+
+    counted: Tensor
+    """`[K, W]`: whether it was evaluated before its run ended."""
+    enters: Tensor
+    """`[K, W]`: whether it is in the population after all of them."""
+    slot: Tensor
+    """`[K, W]`: where."""
+    leads: Tensor
+    """`[K, W]`: whether it is the run's new champion after all of them."""
+    standing: Standing
+    """After all of them."""
+    selection_state: Nest
+    """After all of them, `[W, ...]`."""
+
+
+def split_turns(nest: Nest, count: int) -> Nest:
+    """Return tensors `[K * W, ...]` as `[K, W, ...]`."""
+    return tf.nest.map_structure(lambda x: tf.reshape(x, [count, x.shape[0] // count, *x.shape[1:]]), nest)
+
+
+def mark_broken(evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation with minus infinity for a fitness that is not finite."""
+    fitness = tf.where(tf.math.is_finite(evaluation.fitness), evaluation.fitness, float("-inf"))
+    return evaluation._replace(fitness=fitness)
+
+
+def find_or_compile_tell(
+    selection: Any, *, initial: bool, stop_when_solved: bool, compiled: bool
+) -> Callable[..., Told]:
+    """Return `tell_in_turn` for a scheme; engines with equal schemes share what is compiled.
+
+    Args:
+        selection: the scheme.
+        initial: whether it is for initial individuals, or for children.
+        stop_when_solved: whether a run ends with its first solution.
+        compiled: whether to compile it; else it becomes part of the caller's graph.
+    """
+    if not compiled:
+        return _bind(selection, initial, stop_when_solved)
+    try:
+        return _share_tell(selection, initial, stop_when_solved)
+    except TypeError:  # a scheme that is not hashable
+        return _compile_tell(selection, initial, stop_when_solved)
+
+
+def _bind(selection: Any, initial: bool, stop_when_solved: bool) -> Callable[..., Told]:
+    def tell(population: Population, individuals: Individuals, standing: Standing) -> Told:
+        return tell_in_turn(
+            selection, population, individuals, standing, initial=initial, stop_when_solved=stop_when_solved
+        )
+
+    return tell
+
+
+def _compile_tell(selection: Any, initial: bool, stop_when_solved: bool) -> TracedFunction:
+    # XLA whatever the plan: many tiny operations that would each cost more to dispatch than to run.
+    return TracedFunction(_bind(selection, initial, stop_when_solved), jit=True, autograph=needs_autograph(selection))
+
+
+_share_tell = lru_cache(maxsize=64)(_compile_tell)
+
+
+def tell_in_turn(
+    selection: Selection | StatefulSelection,
+    population: Population,
+    individuals: Individuals,
+    standing: Standing,
+    *,
+    initial: bool,
+    stop_when_solved: bool,
+) -> Told:
+    """Tell `K` individuals of each of `W` runs, one after the other.
+
+    Args:
+        selection: the scheme.
+        population: the populations before the first of them.
+        individuals: the individuals.
+        standing: the records of the runs before the first of them.
+        initial: whether they are initial individuals, which have their slots; or children, whose slot is selected.
+        stop_when_solved: whether a run ends with its first solution.
+    """
+
+    def tell_one(population: Population, one: Individuals, standing: Standing) -> tuple[Tensor, ...]:
+        live = one.live & ~standing.solved if stop_when_solved else one.live
+        candidate = Candidate(one.fitness, one.behavior, one.cases, one.slot)
+        admission = (admit_initial if initial else admit)(selection, population, candidate, one.evaluate_seed)
+        leads, after = _update_standing(standing, one, live)
+        return live, admission, leads, after
+
+    count = individuals.fitness.shape[0]
+    if count == 1:
+        one = tf.nest.map_structure(lambda x: x[0], individuals)
+        live, admission, leads, after = tell_one(population, one, standing)
+        counted, enters, slot, leads = (x[None] for x in (live, live & admission.accepted, admission.slot, leads))
+        return Told(counted, enters, slot, leads, after, admission.state)
+
+    def body(turn: Tensor, population: Population, standing: Standing, log: Nest, holders: Nest) -> tuple[Any, ...]:
+        one = tf.nest.map_structure(lambda x: x[turn], individuals)
+        if not initial:
+            one = one._replace(slot=choose(selection, population, one.select_seed).replaced)
+        live, admission, leads, after = tell_one(population, one, standing)
+        accepted = live & admission.accepted
+        population, taken = _update_population(population, one, live, accepted, admission)
+        rows = (live, accepted, admission.slot, leads)
+        log = tuple(array.write(turn, row) for array, row in zip(log, rows, strict=True))
+        slots, champion = holders
+        holders = tf.where(taken, turn, slots), tf.where(leads, turn, champion)
+        return turn + 1, population, after, log, holders
+
+    lanes = individuals.fitness.shape[1]
+    kinds = (tf.bool, tf.bool, tf.int32, tf.bool)
+    log = tuple(tf.TensorArray(kind, size=count, element_shape=[lanes]) for kind in kinds)
+    nobody = tf.fill(population.fitness.shape, -1), tf.fill([lanes], -1)
+    _, population, standing, log, (slots, champion) = tf.while_loop(
+        lambda turn, *_: turn < count,
+        body,
+        (tf.constant(0), population, standing, log, nobody),
+        maximum_iterations=count,
+        parallel_iterations=1,
+    )
+    counted, accepted, slot, leads = (array.stack() for array in log)
+    turns = tf.range(count)[:, None]
+    # Of those that took the same slot, only the last is still there.
+    holder = tf.transpose(tf.gather(slots, tf.transpose(slot), batch_dims=1))  # [K, W]
+    return Told(
+        counted,
+        accepted & tf.equal(holder, turns),
+        slot,
+        leads & tf.equal(champion, turns),
+        standing,
+        population.state,
+    )
+
+
+def _update_standing(standing: Standing, one: Individuals, live: Tensor) -> tuple[Tensor, Standing]:
+    """Return which of `W` individuals are the new champions of their runs, and the records after them."""
+    finite = tf.math.is_finite(one.fitness)
+    solves = live & one.solved & finite
+    first = solves & ~standing.solved
+    better = live & finite & (one.fitness > standing.best_fitness)
+    # The first individual that solves the task is the champion, whatever its fitness, until a better one solves it.
+    leads = first | (better & (solves | ~standing.solved))
+    evaluations = standing.evaluations + tf.cast(live, tf.int32)
+    scale = standing.intensity_scale
+    if not isinstance(scale, tuple):
+        scale = tf.where(live & (one.intensity_scale >= 0), one.intensity_scale, scale)
+    return leads, Standing(
+        evaluations=evaluations,
+        solved=standing.solved | solves,
+        solved_at=tf.where(first, evaluations, standing.solved_at),
+        best_fitness=tf.where(better, one.fitness, standing.best_fitness),
+        champion_fitness=tf.where(leads, one.fitness, standing.champion_fitness),
+        tallies=standing.tallies + tf.where(live, one.tallies, 0.0),
+        intensity_scale=scale,
+    )
+
+
+def _update_population(
+    population: Population, one: Individuals, live: Tensor, accepted: Tensor, admission: Admission
+) -> tuple[Population, Tensor]:
+    """Return the populations with the accepted ones of `W` individuals, and where these are: `[W, N]`."""
+    taken = accepted[:, None] & tf.equal(tf.range(population.fitness.shape[-1]), admission.slot[:, None])
+
+    def insert(table: Tensor, rows: Tensor) -> Tensor:
+        if not table.shape[1]:  # not needed by this scheme
+            return table
+        return tf.where(taken[..., None], tf.cast(rows, table.dtype)[:, None], table)
+
+    def keep_unless_live(new: Tensor, old: Tensor) -> Tensor:
+        return tf.where(tf.reshape(live, [-1, *[1] * (new.shape.rank - 1)]), new, old)
+
+    updated = Population(
+        fitness=tf.where(taken, one.fitness[:, None], population.fitness),
+        behavior=insert(population.behavior, one.behavior),
+        cases=insert(population.cases, one.cases),
+        state=tf.nest.map_structure(keep_unless_live, admission.state, population.state),
+    )
+    return updated, taken
