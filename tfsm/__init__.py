@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from tfsm.interfaces import Child, Choice, Evaluation, Observer
     from tfsm.models.genome import flatten, unflatten
     from tfsm.models.loading import load_model
+    from tfsm.search import Search
 
 __all__ = [
     "Child",
     "Choice",
     "Evaluation",
     "Observer",
+    "Search",
     "TfsmError",
     "__version__",
     "divergence",
@@ -42,6 +44,7 @@ _LAZY = {
     **dict.fromkeys(("divergence", "evolve", "mutate", "sensitivity"), "tfsm.api"),
     **dict.fromkeys(("flatten", "unflatten"), "tfsm.models.genome"),
     "load_model": "tfsm.models.loading",
+    "Search": "tfsm.search",
     **dict.fromkeys(("Child", "Choice", "Evaluation", "Observer"), "tfsm.interfaces"),
 }
 _MODULES = ("functional",)
