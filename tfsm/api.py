@@ -31,7 +31,6 @@ from tfsm.models.network import Network, build_network
 
 if TYPE_CHECKING:
     from tfsm.plugins import Plugins
-    from tfsm.plugins.registry import Kind
     from tfsm.runs.result import Result
 
 __all__ = ["divergence", "evolve", "mutate", "sensitivity"]
@@ -209,24 +208,16 @@ def evolve(
     """
     from tfsm.parallel.pool import choose_backend
     from tfsm.plugins import load_plugins
+    from tfsm.runs.build import resolve_parts
     from tfsm.runs.records import RECORD
     from tfsm.runs.resume import check_same_experiment
     from tfsm.runs.runner import run_experiment
-    from tfsm.settings import resolve
 
     plugins = load_plugins()
     plugins, domain, task_options = _choose_task(plugins, domain, model, data, validation, loss, fitness)
-    options = {**task_options, **options}
-    names: dict[str, Any] = {}
-    given: tuple[tuple[Kind, Any], ...] = (("domain", domain), ("mutation", mutation), ("selection", selection))
-    for kind, part in given:
-        names[kind] = part
-        if part is not None and not isinstance(part, str):
-            plugins, names[kind] = plugins.with_part(kind, part)
     overrides = {
         "intensity": intensity,
         "divergence": divergence,
-        "selection": names["selection"],
         "runs": runs,
         "seed": seed,
         "evaluations": evaluations,
@@ -236,14 +227,8 @@ def evolve(
         "mutated_layers": mutated_layers,
         "observers": [name for name in observers if isinstance(name, str)] or None,
     }
-    resolved = resolve(
-        plugins,
-        domain=names["domain"],
-        mutation=names["mutation"],
-        overrides=overrides,
-        sets=[f"{key}={'none' if value is None else value}" for key, value in options.items()],
-        config=Path(config) if config is not None else None,
-        profile=profile,
+    plugins, resolved = resolve_parts(
+        plugins, domain, mutation, selection, overrides, {**task_options, **options}, config, profile
     )
     folder = Path(out) if out is not None else None
     resuming = resume and folder is not None and (folder / RECORD).is_file()

@@ -79,8 +79,8 @@ class Mutation(Protocol):
     `[B, ...]` at once, which is faster. More class attributes are optional: with `needs_gradient = True` a network
     without a gradient is refused before the run; with `mates = True` the call also receives a second parent as the
     keyword arguments `mate` and `mate_experience`; with `uses_experience = False` it also works where no experience was
-    recorded or told; with `targets_divergence = True` the intensity is itself a target divergence, and receives the one that
-    the user asks for.
+    recorded or told; with `targets_divergence = True` the intensity is itself a target divergence, and receives the
+    one that the user asks for.
     """
 
     batched: ClassVar[bool] = False

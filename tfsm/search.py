@@ -31,9 +31,9 @@ from tfsm.kernels.random import root_seed
 from tfsm.models.genome import check_model
 from tfsm.models.network import Network, build_network
 from tfsm.plugins import load_plugins
-from tfsm.plugins.registry import Kind, build_part
-from tfsm.runs.build import plan_run
-from tfsm.settings import Settings, resolve
+from tfsm.plugins.registry import build_part
+from tfsm.runs.build import plan_run, resolve_parts
+from tfsm.settings import Settings
 
 __all__ = ["Search"]
 
@@ -90,6 +90,8 @@ class Search:
         model: a built Keras model; it provides the architecture, and with `init="model"` the first weights.
         mutation: the operator's name, or an operator.
         intensity: the operator's intensity; its general default if None.
+        divergence: how far the outputs of a child move on its parent's experience, instead of an intensity: a number,
+            or a percentage of the variance of the parent's outputs, such as `"1%"`.
         experience: inputs `[I, ...]` that all individuals see; None if `tell` says what each of them saw.
         selection: the selection scheme's name, or a scheme.
         population: size of the population.
@@ -118,6 +120,7 @@ class Search:
         mutation: str | Mutation = "sm-g-sum",
         intensity: float | None = None,
         *,
+        divergence: float | str | None = None,
         experience: Any = None,
         selection: str | Selection | StatefulSelection | None = None,
         population: int | None = None,
@@ -127,20 +130,9 @@ class Search:
         **options: Any,
     ) -> None:
         check_model(model)
-        plugins = load_plugins()
-        names: dict[Kind, Any] = {}
-        parts: tuple[tuple[Kind, Any], ...] = (
-            ("domain", ToldDomain(model)),
-            ("mutation", mutation),
-            ("selection", selection),
-        )
-        for kind, part in parts:
-            names[kind] = part
-            if part is not None and not isinstance(part, str):
-                plugins, names[kind] = plugins.with_part(kind, part)
         overrides = {
             "intensity": intensity,
-            "selection": names["selection"],
+            "divergence": divergence,
             "seed": seed,
             "population": population,
             "mutated_layers": mutated_layers,
@@ -148,14 +140,10 @@ class Search:
             "evaluations": _UNLIMITED,
             "stop": "budget",
         }
-        self._settings: Settings = resolve(
-            plugins,
-            domain=names["domain"],
-            mutation=names["mutation"],
-            overrides=overrides,
-            sets=[f"{key}={'none' if value is None else value}" for key, value in options.items()],
-            config=Path(config) if config is not None else None,
-        ).settings
+        plugins, resolved = resolve_parts(
+            load_plugins(), ToldDomain(model), mutation, selection, overrides, options, config
+        )
+        self._settings: Settings = resolved.settings
         settings = self._settings
         if settings.offspring is not None:
             raise TfsmError("offspring: a search makes as many children at once as you ask for: ask(64)")
@@ -166,7 +154,11 @@ class Search:
         self._initializer = Initializer(settings.init, settings.init_scale)
         self._network = build_network(model, settings.mutated_layers)
         self._needs: frozenset[str] = frozenset(getattr(self._selection, "needs", ()))
-        self._needs_experience = settings.adapt == "divergence" or getattr(self._mutation, "uses_experience", True)
+        self._needs_experience = (
+            settings.adapt == "divergence"
+            or settings.divergence is not None
+            or getattr(self._mutation, "uses_experience", True)
+        )
         self._shared: list[np.ndarray] | None = None
         if experience is not None:
             self._shared = [tensor.numpy() for tensor in prepare_experience(model, experience).inputs]

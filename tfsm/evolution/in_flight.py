@@ -82,6 +82,7 @@ class InFlightTracker:
             raise ValueError(f"the next number of this run is {tracker.next_number}")
         if number >= self._bound(tracker):
             raise ValueError(f"only {tracker.evaluated} of this run are evaluated")
+        tracker.lost |= {*tracker.in_flight.pop(number, ())}
         end = self._end(tracker, number)
         if most is not None:
             end = min(end, number + most)
@@ -180,7 +181,7 @@ class InFlightTracker:
         initial = number < self.initial_population
         bound = min(self._bound(tracker), number + self._batches.size if initial else self._batches.end(number))
         end = number
-        while end < bound and (end in tracker.lost or end >= tracker.next_number or end == number):
+        while end < bound and (end in tracker.lost or end >= tracker.next_number):
             end += 1
         return end
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -23,8 +25,8 @@ from tfsm.models.genome import check_model
 from tfsm.models.loading import load_or_build_model
 from tfsm.models.network import Network, build_network
 from tfsm.plugins import Plugins, load_plugins
-from tfsm.plugins.registry import Entry, build_part
-from tfsm.settings import Settings
+from tfsm.plugins.registry import Entry, Kind, build_part
+from tfsm.settings import ResolvedSettings, Settings, resolve
 from tfsm.settings.schema import parse_divergence
 
 
@@ -92,6 +94,45 @@ def divergence_target(settings: Settings) -> DivergenceTarget | None:
     if settings.divergence is None:
         return None
     return DivergenceTarget(relative=parse_divergence(settings.divergence).relative)
+
+
+def resolve_parts(
+    plugins: Plugins,
+    domain: str | Domain,
+    mutation: str | Mutation,
+    selection: str | Selection | StatefulSelection | None,
+    overrides: Mapping[str, object],
+    options: Mapping[str, object],
+    config: str | Path | None = None,
+    profile: str | None = None,
+) -> tuple[Plugins, ResolvedSettings]:
+    """Resolve the settings of a Python program, whose parts may be names or objects; these are registered.
+
+    Args:
+        plugins: the registered parts.
+        domain: the domain.
+        mutation: the operator.
+        selection: the scheme; None: as the settings say.
+        overrides: settings by name; None where the program gave none.
+        options: options of the parts and the engine, like `--set`.
+        config: a `tfsm.toml` to use instead of the nearest one.
+        profile: named settings for the domain.
+    """
+    names: dict[Kind, Any] = {}
+    given: tuple[tuple[Kind, Any], ...] = (("domain", domain), ("mutation", mutation), ("selection", selection))
+    for kind, part in given:
+        names[kind] = part
+        if part is not None and not isinstance(part, str):
+            plugins, names[kind] = plugins.with_part(kind, part)
+    return plugins, resolve(
+        plugins,
+        domain=names["domain"],
+        mutation=names["mutation"],
+        overrides={**overrides, "selection": names["selection"]},
+        sets=[f"{key}={'none' if value is None else value}" for key, value in options.items()],
+        config=Path(config) if config is not None else None,
+        profile=profile,
+    )
 
 
 def settings_for_children(settings: Settings) -> Settings:
