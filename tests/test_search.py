@@ -95,7 +95,7 @@ def test_a_saved_search_continues_bit_for_bit(tmp_path: Path) -> None:
     drive(search, 60)
     again.load(file)
     assert again.evaluations == 26
-    np.testing.assert_array_equal(again.ask(7), expected, "what was not told is asked for again")
+    np.testing.assert_array_equal(again.ask(7), expected, "what has no fitness yet is asked for again")
     again.tell(measure(expected), experience=see(expected))
     drive(again, 60)
     assert read_state(again) == read_state(search)
@@ -146,7 +146,7 @@ SEEN = np.ones([3, 3, 2])
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("report", "message"),
     [
         ({"fitness": np.zeros(2), "experience": SEEN}, r"fitness: expected numbers \[3\], got float64 \[2\]"),
         ({"fitness": ["a", "b", "c"], "experience": SEEN}, r"fitness: expected numbers \[3\], got"),
@@ -157,9 +157,9 @@ SEEN = np.ones([3, 3, 2])
         ({"fitness": np.zeros(3), "experience": SEEN, "solved": [0.5] * 3}, "solved: expected"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_can_be_told_right(asked: tfsm.Search, told: Any, message: str) -> None:
+def test_what_does_not_fit_is_refused_and_can_be_corrected(asked: tfsm.Search, report: Any, message: str) -> None:
     with pytest.raises(TfsmError, match=message) as error:
-        asked.tell(**told)
+        asked.tell(**report)
     assert "\n" not in str(error.value)
     assert asked.evaluations == 4
 

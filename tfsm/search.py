@@ -44,7 +44,7 @@ _EXPERIENCE: Final = "search.experience"
 
 
 @dataclass(frozen=True, eq=False)
-class ToldDomain:
+class ExternalDomain:
     """A domain that is evaluated elsewhere; it only knows what evaluations look like."""
 
     model: keras.Model
@@ -141,7 +141,7 @@ class Search:
             "stop": "budget",
         }
         plugins, resolved = resolve_parts(
-            load_plugins(), ToldDomain(model), mutation, selection, overrides, options, config
+            load_plugins(), ExternalDomain(model), mutation, selection, overrides, options, config
         )
         self._settings: Settings = resolved.settings
         settings = self._settings
@@ -176,12 +176,12 @@ class Search:
 
     @property
     def evaluations(self) -> int:
-        """Number of genomes that were told."""
+        """Number of genomes that were evaluated."""
         return self._told
 
     @property
     def solved(self) -> bool:
-        """Whether a genome was told that solves the task."""
+        """Whether a genome solves the task."""
         return self._engine is not None and bool(self._engine.state.solved.numpy()[0])
 
     @property
@@ -333,7 +333,7 @@ class Search:
         """Make the engine, now that it is known what evaluations look like."""
         shared = None if self._shared is None else [tf.constant(x) for x in self._shared]
         jit, _ = choose_compiler(self._network, self._settings.engine.get("compile", "auto"))
-        evaluator = Evaluator(ToldDomain(self._model, example, shared), self._network, jit=jit)
+        evaluator = Evaluator(ExternalDomain(self._model, example, shared), self._network, jit=jit)
         prepared = plan_run(self._settings, evaluator, self._mutation, self._selection, self._initializer)
         self._engine = prepared.engine()
         self._engine.reset(0)
@@ -363,7 +363,7 @@ class Search:
         return count
 
     def _check(self, count: int, fitness: Any, experience: Any, behavior: Any, solved: Any, cases: Any) -> Evaluation:
-        """Return what was told of `count` genomes as an evaluation; raise an error if it cannot be one."""
+        """Return the arguments of `tell` for `count` genomes as an evaluation; raise an error if it cannot be one."""
         values = _as_numbers(fitness, "fitness", (count,))
         healthy = np.isfinite(values)
         given = {"behavior": behavior, "cases": cases}

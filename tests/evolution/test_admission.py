@@ -67,7 +67,7 @@ def test_telling_in_turn_is_telling_each_alone(name: str, stop: bool) -> None:
     else:
         population = Population(tf.constant(fitness, tf.float32), tf.zeros([2, 0, 2]), tf.zeros([2, 0, 0]), ())
     individuals, standing = make_individuals(count, random, adapts=stop), make_standing(adapts=stop)
-    told = find_or_compile_tell(scheme, initial=False, stop_when_solved=stop, compiled=True)(
+    outcome = find_or_compile_tell(scheme, initial=False, stop_when_solved=stop, compiled=True)(
         population, individuals, standing
     )
 
@@ -76,7 +76,7 @@ def test_telling_in_turn_is_telling_each_alone(name: str, stop: bool) -> None:
         one = tf.nest.map_structure(lambda x, turn=turn: x[turn : turn + 1], individuals)
         one = one._replace(slot=choose(scheme, population, one.select_seed[0]).replaced[None])
         alone = tell_in_turn(scheme, population, one, standing, initial=False, stop_when_solved=stop)
-        np.testing.assert_array_equal(told.counted[turn], alone.counted[0])
+        np.testing.assert_array_equal(outcome.counted[turn], alone.counted[0])
         tables = [population.fitness.numpy(), population.behavior.numpy()]
         for lane in range(LANES):
             if alone.enters[0, lane]:
@@ -94,24 +94,24 @@ def test_telling_in_turn_is_telling_each_alone(name: str, stop: bool) -> None:
         population = Population(tf.constant(tables[0]), tf.constant(tables[1]), population.cases, state)
         standing = alone.standing
     for lane in range(LANES):
-        survivors = {(int(told.slot[k, lane]), k) for k in range(count) if told.enters[k, lane]}
+        survivors = {(int(outcome.slot[k, lane]), k) for k in range(count) if outcome.enters[k, lane]}
         assert survivors == {(slot, holder) for slot, holder in enumerate(holders[lane]) if holder >= 0}
-        assert [k for k in range(count) if told.leads[k, lane]] == [k for k in (champions[lane],) if k >= 0]
-    tf.nest.map_structure(np.testing.assert_array_equal, told.standing, standing)
-    tf.nest.map_structure(np.testing.assert_array_equal, told.selection_state, population.state)
+        assert [k for k in range(count) if outcome.leads[k, lane]] == [k for k in (champions[lane],) if k >= 0]
+    tf.nest.map_structure(np.testing.assert_array_equal, outcome.standing, standing)
+    tf.nest.map_structure(np.testing.assert_array_equal, outcome.selection_state, population.state)
 
 
-def test_what_follows_a_solution_is_not_told() -> None:
+def test_what_follows_a_solution_does_not_count() -> None:
     individuals = make_individuals(4, np.random.default_rng(0), adapts=False)
     fitness = tf.constant([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [4.0, 4.0]])
     solved = tf.constant([[False] * 2, [True, False], [False] * 2, [True] * 2])
     individuals = individuals._replace(fitness=fitness, solved=solved, live=tf.ones_like(solved))
     population = Population(tf.zeros([2, 6]), tf.zeros([2, 0, 2]), tf.zeros([2, 0, 0]), ())
     scheme = build_scheme("tournament", size=3)
-    told = tell_in_turn(
+    outcome = tell_in_turn(
         scheme, population, individuals, make_standing(adapts=False), initial=False, stop_when_solved=True
     )
-    np.testing.assert_array_equal(told.counted, [[True, True], [True, True], [False, True], [False, True]])
-    np.testing.assert_array_equal(told.standing.evaluations, [42, 45])
-    np.testing.assert_array_equal(told.standing.solved_at, [42, 45])
-    np.testing.assert_array_equal(told.standing.best_fitness, [2.0, 4.0])
+    np.testing.assert_array_equal(outcome.counted, [[True, True], [True, True], [False, True], [False, True]])
+    np.testing.assert_array_equal(outcome.standing.evaluations, [42, 45])
+    np.testing.assert_array_equal(outcome.standing.solved_at, [42, 45])
+    np.testing.assert_array_equal(outcome.standing.best_fitness, [2.0, 4.0])

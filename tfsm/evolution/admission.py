@@ -1,7 +1,7 @@
 """Takes evaluated individuals into populations, one after the other, without touching any variable.
 
 `tell_in_turn` is a pure function of the populations and of `K` individuals for each of them. It sees the `k`-th
-individual of a population only after the ones before, so that it decides as if each had been told alone. It is one
+individual of a population only after the ones before, so that it decides as if each had come alone. It is one
 compiled loop over numbers; the engine writes what it returns, all individuals at once.
 """
 
@@ -38,7 +38,7 @@ class Standing(NamedTuple):
 
 
 class Individuals(NamedTuple):
-    """`K` individuals of each of `W` runs, in the order in which they are told."""
+    """`K` individuals of each of `W` runs, in the order in which `tell` takes them."""
 
     fitness: Tensor
     """`[K, W]`; minus infinity if it is broken."""
@@ -62,7 +62,7 @@ class Individuals(NamedTuple):
     """`[K, W]`: the intensity scale of the run after it, below 0 to leave it as it is; `()` where it does not adapt."""
 
 
-class Told(NamedTuple):
+class Outcome(NamedTuple):
     """What became of `K` individuals of each of `W` runs."""
 
     counted: Tensor
@@ -92,7 +92,7 @@ def mark_broken(evaluation: Evaluation) -> Evaluation:
 
 def find_or_compile_tell(
     selection: Any, *, initial: bool, stop_when_solved: bool, compiled: bool
-) -> Callable[..., Told]:
+) -> Callable[..., Outcome]:
     """Return `tell_in_turn` for a scheme; engines with equal schemes share what is compiled.
 
     Args:
@@ -109,8 +109,8 @@ def find_or_compile_tell(
         return _compile_tell(selection, initial, stop_when_solved)
 
 
-def _bind(selection: Any, initial: bool, stop_when_solved: bool) -> Callable[..., Told]:
-    def tell(population: Population, individuals: Individuals, standing: Standing) -> Told:
+def _bind(selection: Any, initial: bool, stop_when_solved: bool) -> Callable[..., Outcome]:
+    def tell(population: Population, individuals: Individuals, standing: Standing) -> Outcome:
         return tell_in_turn(
             selection, population, individuals, standing, initial=initial, stop_when_solved=stop_when_solved
         )
@@ -134,7 +134,7 @@ def tell_in_turn(
     *,
     initial: bool,
     stop_when_solved: bool,
-) -> Told:
+) -> Outcome:
     """Tell `K` individuals of each of `W` runs, one after the other.
 
     Args:
@@ -158,7 +158,7 @@ def tell_in_turn(
         one = tf.nest.map_structure(lambda x: x[0], individuals)
         live, admission, leads, after = tell_one(population, one, standing)
         counted, enters, slot, leads = (x[None] for x in (live, live & admission.accepted, admission.slot, leads))
-        return Told(counted, enters, slot, leads, after, admission.state)
+        return Outcome(counted, enters, slot, leads, after, admission.state)
 
     def body(turn: Tensor, population: Population, standing: Standing, log: Nest, holders: Nest) -> tuple[Any, ...]:
         one = tf.nest.map_structure(lambda x: x[turn], individuals)
@@ -176,11 +176,11 @@ def tell_in_turn(
     lanes = individuals.fitness.shape[1]
     kinds = (tf.bool, tf.bool, tf.int32, tf.bool)
     log = tuple(tf.TensorArray(kind, size=count, element_shape=[lanes]) for kind in kinds)
-    nobody = tf.fill(population.fitness.shape, -1), tf.fill([lanes], -1)
+    none = tf.fill(population.fitness.shape, -1), tf.fill([lanes], -1)
     _, population, standing, log, (slots, champion) = tf.while_loop(
         lambda turn, *_: turn < count,
         body,
-        (tf.constant(0), population, standing, log, nobody),
+        (tf.constant(0), population, standing, log, none),
         maximum_iterations=count,
         parallel_iterations=1,
     )
@@ -188,7 +188,7 @@ def tell_in_turn(
     turns = tf.range(count)[:, None]
     # Of those that took the same slot, only the last is still there.
     holder = tf.transpose(tf.gather(slots, tf.transpose(slot), batch_dims=1))  # [K, W]
-    return Told(
+    return Outcome(
         counted,
         accepted & tf.equal(holder, turns),
         slot,

@@ -66,7 +66,7 @@ class Batches:
         return count
 
     def advance(self, first: int, count: int, bound: int) -> int:
-        """Return the number after so many batches from `first` on, at most `bound`."""
+        """Return the number after `count` batches from `first` on, at most `bound`."""
         if first < self.initial_population or self.generation is None:
             return min(first + count * self.size, bound)
         for _ in range(count):

@@ -16,8 +16,8 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.evolution.admission import (
     Individuals,
+    Outcome,
     Standing,
-    Told,
     find_or_compile_tell,
     mark_broken,
     split_turns,
@@ -315,8 +315,8 @@ class Engine:
         """
         evaluation = mark_broken(evaluation)
         individuals = _line_up(evaluation, live, number % self.state.population, seed, seed, lanes)
-        told = self._decide(view, individuals, self.state.standing(lanes), initial=True)
-        self.state.record(lanes, told, genomes, evaluation)
+        outcome = self._decide(view, individuals, self.state.standing(lanes), initial=True)
+        self.state.record(lanes, outcome, genomes, evaluation)
 
     def _tell(
         self,
@@ -351,10 +351,12 @@ class Engine:
             intensity_scale=self._correct_scale(offspring),
         )
         standing = self.state.standing(lanes, tallies=list(tallies), adapts=self._adapts_to_divergence)
-        told = self._decide(view, individuals, standing)
-        self.state.record(lanes, told, offspring.genomes, evaluation, scale, list(tallies))
+        outcome = self._decide(view, individuals, standing)
+        self.state.record(lanes, outcome, offspring.genomes, evaluation, scale, list(tallies))
 
-    def _decide(self, view: Population, individuals: Individuals, standing: Standing, *, initial: bool = False) -> Told:
+    def _decide(
+        self, view: Population, individuals: Individuals, standing: Standing, *, initial: bool = False
+    ) -> Outcome:
         """Decide which individuals enter, and which are champions."""
         tell = find_or_compile_tell(
             self._selection,
@@ -515,7 +517,7 @@ def _line_up(
     tallies: Sequence[Tensor] = (),
     intensity_scale: Tensor = (),
 ) -> Individuals:
-    """Return individuals `[B, ...]` of `W` lanes in the order in which they are told, `[K, W, ...]`."""
+    """Return individuals `[B, ...]` of `W` lanes in the order in which `tell` takes them, `[K, W, ...]`."""
     fitness, cases = evaluation.fitness, evaluation.cases
     if isinstance(cases, tuple):
         cases = tf.zeros([*fitness.shape, 0])

@@ -70,7 +70,7 @@ class InFlightTracker:
         return run, open_[run]
 
     def dispatch(self, run: int, number: int, most: int | None = None) -> int:
-        """Note that a batch is in flight, of at most so many individuals, and return of how many.
+        """Note that a batch is in flight, of at most `most` individuals, and return its size.
 
         A `ValueError` says why it cannot be.
         """

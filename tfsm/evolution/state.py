@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.admission import Standing, Told
+from tfsm.evolution.admission import Outcome, Standing
 from tfsm.interfaces import Evaluation, Nest, Population, Tensor
 
 TALLIES = ("children", "better", "neutral", "broken")
@@ -225,7 +225,7 @@ class State:
     def record(
         self,
         lanes: Tensor,
-        told: Told,
+        outcome: Outcome,
         genomes: Tensor,
         evaluation: Evaluation,
         intensity_scale: Tensor | None = None,
@@ -235,38 +235,38 @@ class State:
 
         Args:
             lanes: `[W]`.
-            told: what became of them.
+            outcome: what became of them.
             genomes: the individuals, `[K * W, P]`.
             evaluation: their evaluation, `[K * W, ...]`.
             intensity_scale: factors of the intensity that they were made with, `[K * W]`; None: leave as is.
             tallies: the tallies that were counted, in order.
         """
-        turns = told.counted.shape[0]
+        turns = outcome.counted.shape[0]
         owners = tf.tile(lanes, [turns])  # [K * W]
         with after_evaluation(evaluation.fitness):
-            entering = _gather_where(tf.reshape(told.enters, [-1]))
+            entering = _gather_where(tf.reshape(outcome.enters, [-1]))
             self._insert(
                 entering(owners),
-                entering(tf.reshape(told.slot, [-1])),
+                entering(tf.reshape(outcome.slot, [-1])),
                 entering(genomes),
                 tf.nest.map_structure(entering, evaluation),
                 None if intensity_scale is None else entering(intensity_scale),
             )
-            leading = _gather_where(tf.reshape(told.leads, [-1]))
+            leading = _gather_where(tf.reshape(outcome.leads, [-1]))
             self.champion.scatter_nd_update(leading(owners)[:, None], leading(genomes))
             # An idle lane may be a second one of a run, and must not write its old records.
-            counted = _gather_where(told.counted[0])
+            counted = _gather_where(outcome.counted[0])
             place = counted(lanes)[:, None]
 
             def write(table: tf.Variable, rows: Tensor) -> None:
                 table.scatter_nd_update(place, counted(rows))
 
-            tf.nest.map_structure(write, self.selection_state, told.selection_state)
+            tf.nest.map_structure(write, self.selection_state, outcome.selection_state)
             for name in RECORDS:
-                write(getattr(self, name), getattr(told.standing, name))
-            if not isinstance(told.standing.intensity_scale, tuple):
-                write(self.run_intensity_scale, told.standing.intensity_scale)
-            for name, row in zip(tallies, tf.unstack(told.standing.tallies), strict=True):
+                write(getattr(self, name), getattr(outcome.standing, name))
+            if not isinstance(outcome.standing.intensity_scale, tuple):
+                write(self.run_intensity_scale, outcome.standing.intensity_scale)
+            for name, row in zip(tallies, tf.unstack(outcome.standing.tallies), strict=True):
                 write(self.tallies[name], row)
 
     def _insert(
