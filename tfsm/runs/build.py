@@ -183,7 +183,7 @@ def plan_run(
         runs=settings.runs,
         population=settings.population,
         experience_bytes=experience_bytes,
-        offspring=plan_batches(selection, settings.population, settings.offspring).size,
+        offspring=settings.offspring or 1,
         **settings.engine,
     )
     return PreparedRun(settings, evaluator, mutation, selection, initializer, plan)
