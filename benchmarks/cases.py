@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.evolution.compile_plan import make_plan
+from tfsm.evolution.divergence_target import DivergenceTarget
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import mutate_batch
 from tfsm.kernels.random import fold_in, root_seed
@@ -87,9 +88,9 @@ class NetworkCase:
         """Return one forward pass of all genomes over all experiences."""
         return self.compile(lambda parents: self.network.rows(parents, self.inputs))
 
-    def build_operator(self, name: str) -> Any:
+    def build_operator(self, name: str, **more: Any) -> Any:
         """Return an operator that uses all experiences."""
-        options = {} if name == "control" else {"experiences": len(self.experience)}
+        options = {} if name == "control" else {"experiences": len(self.experience)} | more
         return build_part(load_plugins().mutations[name], options)
 
     def mutate(self, name: str) -> Compiled:
@@ -100,6 +101,23 @@ class NetworkCase:
             return mutate_batch(operator, self.network, parents, self.inputs, intensity, self.seeds)
 
         return self.compile(make)
+
+    def reach(self, name: str, divergence: float) -> Compiled:
+        """Return a call that makes one child of each genome at a divergence relative to the variance of its outputs."""
+        options = {"guard": "relative"} if name.startswith("sm-g") else {}
+        operator, target = self.build_operator(name, **options), DivergenceTarget(relative=True)
+
+        def make(parents: tf.Tensor) -> Any:
+            value = tf.constant(divergence)
+            return mutate_batch(operator, self.network, parents, self.inputs, value, self.seeds, target=target)
+
+        return self.compile(make)
+
+    def count_trials(self, name: str, divergence: float) -> float:
+        """Return the mean number of trials that `reach` takes per child."""
+        _, steps, unreached = self.reach(name, divergence)()
+        assert not unreached.any()
+        return float(steps.mean())
 
 
 def build_dense_model(inputs: int, widths: list[int], outputs: int, activation: str, last: str) -> keras.Model:

@@ -25,12 +25,19 @@ NOTES = [
     "Limits: SM-G-SUM 2K+2 forward passes for K outputs, SM-G-SO 8; SM-G-ABS 1.5 x SM-G-SUM on dense networks and "
     "6 x on recurrent ones.",
 ]
+DIVERGENCE = 0.01
+DIVERGENCE_NOTES = [
+    "The same costs at a divergence of 1 % of the variance of the outputs, with the relative guard. 'more' is what the "
+    "divergence adds to an intensity: the outputs of the parent, and one forward pass per trial. 'trials' is the mean "
+    "per child; a batch takes as many as its slowest child.",
+]
 FORWARD_NOTE = "'empty call' returns the first weights of its argument: the overhead of calling TensorFlow."
 
 
 def run(effort: Effort) -> list[BenchmarkTable]:
     forward = BenchmarkTable("forward", "(a) one forward pass", notes=[FORWARD_NOTE])
     cost = BenchmarkTable("operator_cost", "(a) cost of an operator in forward passes", notes=NOTES)
+    divergence = BenchmarkTable("divergence_cost", "(a) cost of a divergence in forward passes", notes=DIVERGENCE_NOTES)
     cases = (
         [make_parity_case]
         if effort.quick
@@ -43,7 +50,9 @@ def run(effort: Effort) -> list[BenchmarkTable]:
         results = interleave(candidates | {name: case.mutate(name) for name in operators}, effort)
         forward.rows.append(make_forward_row(case, results))
         cost.rows += [make_cost_row(case, name, results) for name in operators]
-    return [forward, cost]
+        reached = interleave(candidates | {name: case.reach(name, DIVERGENCE) for name in operators}, effort)
+        divergence.rows += [make_divergence_row(case, name, results, reached) for name in operators]
+    return [forward, cost, divergence]
 
 
 def make_forward_row(case: NetworkCase, results: Results) -> dict[str, object]:
@@ -57,6 +66,26 @@ def make_forward_row(case: NetworkCase, results: Results) -> dict[str, object]:
         "forward ms": compute_quartiles([1e3 * s for s in require_timing(results, "forward").seconds]),
         "empty call ms": compute_quartiles([1e3 * s for s in require_timing(results, "empty").seconds]),
         "first call s": require_timing(results, "forward").first,
+    }
+
+
+def make_divergence_row(case: NetworkCase, name: str, by_intensity: Results, reached: Results) -> dict[str, object]:
+    row: dict[str, object] = {"network": case.name, "operator": name}
+    costs = []
+    for results in (by_intensity, reached):
+        timing = results[name]
+        if isinstance(timing, Failure):
+            return row | {"forward passes": timing.reason}
+        forward, empty = (require_timing(results, what).seconds for what in ("forward", "empty"))
+        overhead = compute_quartiles(empty).median
+        costs.append(
+            compute_ratio(subtract_empty_call(timing.seconds, overhead), subtract_empty_call(forward, overhead))
+        )
+    return row | {
+        "with an intensity": costs[0],
+        "with a divergence": costs[1],
+        "more": costs[1].median - costs[0].median,
+        "trials": case.count_trials(name, DIVERGENCE),
     }
 
 

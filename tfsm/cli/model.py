@@ -10,6 +10,7 @@ import typer
 
 from tfsm.cli.common import get_plugins, import_tensorflow_for, make_console, print_json, print_message
 from tfsm.cli.options import SharedOptions, complete_parts, shared_options
+from tfsm.cli.progress import show_progress
 from tfsm.errors import TfsmError
 from tfsm.utils.atomic import atomic_write
 from tfsm.utils.tf_startup import import_tensorflow
@@ -87,7 +88,7 @@ def mutate(
     from tfsm import api
 
     children = []
-    for number, file in enumerate(files):
+    for number, file in enumerate(show_progress(files, "mutating")):
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", UserWarning)
             child = api.mutate(

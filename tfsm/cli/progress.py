@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from tfsm.cli.common import make_console, print_message
 from tfsm.interfaces import Observer
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from tfsm.evolution.observers import Progress
     from tfsm.settings import Settings
 
+
+Item = TypeVar("Item")
 
 LINE_SECONDS: Final = 10.0
 RATE_SECONDS: Final = 15.0
@@ -28,6 +31,15 @@ def make_progress(settings: Settings, *, quiet: bool, title: str | None = None) 
         return nullcontext(Observer())
     title = title or f"{settings.domain}, {settings.mutation}"
     return _ProgressBar(title) if sys.stderr.isatty() else _ProgressLines(title)
+
+
+def show_progress(items: Sequence[Item], title: str) -> Iterable[Item]:
+    """Return the items, and show a live bar on a terminal while they are consumed."""
+    if not sys.stderr.isatty():
+        return items
+    from rich.progress import track
+
+    return track(items, title, console=make_console(stderr=True), transient=True)
 
 
 class _Reporter(Observer):
