@@ -2,7 +2,7 @@
 # The paper's experiments at full scale, in the order in which they are worth having. Everything can be interrupted: run the
 # same command again, and it continues where it was.
 #
-#     results/paper.sh DIR QUEUE...      # with tfsm on the PATH; queues: pixels, small, first-person, large, sweeps
+#     results/paper.sh DIR QUEUE...      # with tfsm on the PATH; queues: pixels, small, first-person, large, probes, sweeps
 #
 # Two queues fit on two cores: TF_NUM_INTRAOP_THREADS=1 nice -n 19 results/paper.sh studies pixels
 set -euo pipefail
@@ -39,12 +39,21 @@ for queue in "$@"; do
             for name in sm-g-sum control sm-g-so; do operator large-scale $domain $name 10; done
         done
         ;;
+    probes)
+        # Which limit of a weight's change lets SM-G-SUM win in a large network?
+        for limit in none 0.2 0.05 0.02 0.01; do
+            out=$base/probes/sum-$limit
+            if [ -f "$out/run.json" ]; then tfsm run --resume "$out" --quiet; continue; fi
+            tfsm run hard-maze-32 --mutation sm-g-sum --runs 4 --evaluations 10000 --profile published \
+                --set max_change=$limit --checkpoint-every 10m --out "$out" --quiet
+        done
+        ;;
     sweeps)
         tfsm sweep parity --profile published --out "$base/sweep-parity" --quiet
         tfsm sweep topdown-maze --mutation control,sm-g-sum,sm-g-so --profile published --out "$base/sweep-topdown" --quiet
         ;;
     *)
-        echo "no queue named $queue: pixels, small, first-person, large, sweeps" >&2
+        echo "no queue named $queue: pixels, small, first-person, large, probes, sweeps" >&2
         exit 2
         ;;
     esac
