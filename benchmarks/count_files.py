@@ -66,7 +66,8 @@ def run() -> None:
     from tfsm.cli.main import main
 
     with tempfile.TemporaryDirectory() as folder:
-        sys.argv = ["tfsm", "run", "parity", "--runs", "1", "--evaluations", "100", "--out", f"{folder}/run"]
+        words = "run parity --mutation sm-g-sum --runs 1 --evaluations 300"
+        sys.argv = ["tfsm", *words.split(), "--out", f"{folder}/run"]
         try:
             main()
         except SystemExit as ended:

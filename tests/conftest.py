@@ -37,6 +37,12 @@ def _collect_garbage() -> Iterator[None]:
         gc.collect()
 
 
+def pytest_collection_finish() -> None:
+    """Leave the imported libraries out of later garbage collections: they are never freed."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark all but every n-th case of a test with `@pytest.mark.sample(n)` as slow."""

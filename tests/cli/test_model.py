@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
 import pytest
 from keras import layers as kl
 from PIL import Image
-from typer.testing import CliRunner
 
 import tfsm
-from tfsm.cli.main import app
-from tfsm.errors import TfsmError
+from tests.helpers.commands import CommandResult
+from tests.helpers.commands import tfsm as tfsm_command
 
 X = np.random.default_rng(0).normal(size=(6, 3))
 
 
-class CommandResult(NamedTuple):
-    """The exit code and the output of a command."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-
 def run(*arguments: object) -> CommandResult:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if isinstance(result.exception, TfsmError):  # `main` prints this
-        return CommandResult(2, result.stdout, f"error: {result.exception}")
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return CommandResult(result.exit_code, result.stdout, result.stderr)
+    return tfsm_command(*map(str, arguments), cwd=Path.cwd())
 
 
 @pytest.fixture
@@ -50,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_command_makes_the_child_of_the_python_function(folder: Path) -> None:
     done = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-g-abs", "--intensity", "0.1",
                "--seed", "5", "--set", "floor=0.5", "--out", "child.keras", "--json")  # fmt: skip
-    assert done.code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     model = tfsm.load_model("m.keras")
     expected = tfsm.mutate(model, X, "sm-g-abs", 0.1, 5, floor=0.5)
@@ -65,7 +51,7 @@ def test_the_command_makes_the_child_of_the_python_function(folder: Path) -> Non
 def test_several_children_have_their_own_numbers_and_seeds(folder: Path) -> None:
     done = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-r", "--intensity", "0.3",
                "--seed", "7", "--out", "c.keras", "--count", "11")  # fmt: skip
-    assert done.code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]
     assert rows[0] == ["child", "seed", "divergence"]
     assert [row[:2] for row in rows[1:]] == [[f"c-{i:02d}.keras", str(7 + i)] for i in range(11)]
@@ -75,14 +61,14 @@ def test_several_children_have_their_own_numbers_and_seeds(folder: Path) -> None
     assert not np.array_equal(genomes[0], genomes[1])
     alone = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-r", "--intensity", "0.3",
                 "--seed", "9", "--out", "again.keras")  # fmt: skip
-    assert alone.code == 0
+    assert alone.returncode == 0
     np.testing.assert_array_equal(tfsm.flatten(tfsm.load_model("again.keras")), genomes[2])
     assert not [path for path in folder.iterdir() if path.name.startswith(".")], "no temporary file is left"
 
 
 def test_too_many_children_are_refused_immediately(folder: Path) -> None:
     done = run("mutate", "m.keras", "--experience", "x.npy", "--out", "c.keras", "--count", 10**9)
-    assert done.code == 2
+    assert done.returncode == 2
     assert "100000" in done.stderr
 
 
@@ -91,7 +77,7 @@ def test_nothing_is_overwritten(count: int, folder: Path) -> None:
     taken = folder / ("c.keras" if count == 1 else "c-2.keras")
     taken.write_text("mine")
     done = run("mutate", "m.keras", "--experience", "x.npy", "--out", "c.keras", "--count", count)
-    assert done.code == 2
+    assert done.returncode == 2
     assert f"{taken.name} already exists and is never overwritten" in done.stderr
     assert taken.read_text() == "mine"
     assert {path.name for path in folder.iterdir()} == {"m.keras", "x.npy", taken.name}
@@ -105,7 +91,7 @@ def test_several_inputs_are_given_by_name_or_in_order(names: tuple[str, str], fo
     keras.Model([first, second], outputs).save("two.keras")
     np.savez("two.npz", **{names[1]: X, names[0]: X[:, :2]})
     done = run("mutate", "two.keras", "--experience", "two.npz", "--out", "c.keras", "--json")
-    assert done.code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     model = tfsm.load_model("two.keras")
     expected = tfsm.mutate(model, {"a": X[:, :2], "b": X})
     np.testing.assert_array_equal(tfsm.flatten(tfsm.load_model("c.keras")), tfsm.flatten(expected))
@@ -115,7 +101,7 @@ def test_an_unreachable_divergence_is_reported(folder: Path) -> None:
     keras.Sequential([keras.Input((3,)), kl.Dense(2, "tanh")]).save("m.keras")
     done = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-r", "--intensity", "1000",
                "--out", "c.keras")  # fmt: skip
-    assert done.code == 0
+    assert done.returncode == 0
     assert "warning: c.keras: sm-r: no magnitude along this direction gives a divergence of 1000" in done.stderr
 
 
@@ -165,7 +151,7 @@ def test_invalid_experience_is_reported(name: str, folder: Path) -> None:
         np.save("x.npy", content, allow_pickle=True)
     for command in (["mutate", "--out", "c.keras"], ["sensitivity"]):
         done = run(command[0], "m.keras", "--experience", "x.npy", *command[1:])
-        assert done.code == 2
+        assert done.returncode == 2
         assert words in done.stderr
     assert not (folder / "c.keras").exists()
 
@@ -184,9 +170,9 @@ def test_a_damaged_archive_of_arrays_is_reported(folder: Path) -> None:
         ("torn.npz", "a.npy: not an array in NumPy's format"),
     ):
         done = run("sensitivity", "m.keras", "--experience", file)
-        assert done.code == 2
+        assert done.returncode == 2
         assert words in done.stderr
-    assert run("sensitivity", "m.keras", "--experience", "one.npz").code == 0
+    assert run("sensitivity", "m.keras", "--experience", "one.npz").returncode == 0
 
 
 WRONG = {
@@ -210,7 +196,7 @@ def test_mistakes_are_reported(name: str, folder: Path) -> None:
     defaults = {"--experience": "x.npy", "--out": "c.keras"}
     rest = [word for key, value in defaults.items() if key not in given for word in (key, value)]
     done = run("mutate", *given, *rest)
-    assert done.code == 2
+    assert done.returncode == 2
     assert words in done.stderr
     assert {path.name for path in folder.iterdir()} == {"m.keras", "x.npy"}
 
@@ -219,10 +205,10 @@ def test_code_in_a_model_needs_trust(folder: Path) -> None:
     keras.Sequential([keras.Input((3,)), kl.Dense(2), kl.Lambda(lambda x: x * 2)]).save("code.keras")
     for command in (["mutate", "code.keras", "--out", "c.keras"], ["sensitivity", "code.keras"]):
         refused = run(*command, "--experience", "x.npy")
-        assert refused.code == 2
+        assert refused.returncode == 2
         assert "a layer of class Lambda" in refused.stderr
         assert "--trust-model" in refused.stderr
-        assert run(*command, "--experience", "x.npy", "--trust-model").code == 0
+        assert run(*command, "--experience", "x.npy", "--trust-model").returncode == 0
 
 
 def test_the_sensitivities_of_a_linear_model_are_exact(folder: Path) -> None:
@@ -231,7 +217,7 @@ def test_the_sensitivities_of_a_linear_model_are_exact(folder: Path) -> None:
     x = np.array([[4.0, 0.0, 0.001], [2.0, 0.0, -0.003]])
     np.save("x.npy", x)
     done = run("sensitivity", "m.keras", "--experience", "x.npy", "--mutation", "sm-g-abs", "--json")
-    assert done.code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     [layer] = json.loads(done.stdout)["layers"]
     # The kernel's rows 3, 0 and 0.002, twice each, and two biases of 1.
     values = [3.0, 3.0, 0.0, 0.0, 0.002, 0.002, 1.0, 1.0]
@@ -251,7 +237,7 @@ def test_the_sensitivities_of_a_linear_model_are_exact(folder: Path) -> None:
 
 def test_layers_have_rows_and_histograms(folder: Path) -> None:
     done = run("sensitivity", "m.keras", "--experience", "x.npy", "--by-layer", "--plot", "p.png")
-    assert done.code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     assert [line.split()[:2] for line in done.stdout.splitlines()[1:]] == [
         ["hidden", "16"],
         ["out", "10"],
@@ -264,7 +250,7 @@ def test_layers_have_rows_and_histograms(folder: Path) -> None:
     half = pixels.shape[1] // 2
     assert blue[:, :half].any()
     assert blue[:, half:].any()
-    assert run("sensitivity", "m.keras", "--experience", "x.npy", "--plot", "p.svg").code == 0
+    assert run("sensitivity", "m.keras", "--experience", "x.npy", "--plot", "p.svg").returncode == 0
     assert (folder / "p.svg").read_text().lstrip().startswith("<?xml")
 
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import imageio.v2 as imageio
 import imageio_ffmpeg
@@ -17,34 +13,7 @@ import numpy as np
 import pytest
 
 from tests.domains.hard_maze.mazes import ROOM_FILE
-from tests.helpers.commands import tfsm as run_command
-from tfsm.cli.main import main
-
-
-class CommandResult(NamedTuple):
-    """The exit code and the output of a command."""
-
-    returncode: int | str | None
-    stdout: str
-    stderr: str
-
-
-Command = Callable[..., CommandResult]
-
-
-@pytest.fixture
-def tfsm(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    """Return a function that runs the command line in this process, because each import of TensorFlow takes seconds."""
-
-    def run(*arguments: str, cwd: Path) -> CommandResult:
-        monkeypatch.chdir(cwd)
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as caught:
-            main(list(arguments))
-        captured = capfd.readouterr()
-        return CommandResult(caught.value.code, captured.out, captured.err)
-
-    return run
+from tests.helpers.commands import CommandResult, tfsm, tfsm_process
 
 
 def read_frames(file: Path) -> list[np.ndarray]:
@@ -63,7 +32,7 @@ def finished_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (cwd / "room.toml").write_text(ROOM_FILE)
     settings = ["--population", "5", "--evaluations", "12", "--set", "maze=room.toml", "--set", "log_every=5"]
     words = ["run", "hard-maze", "--mutation", "control", "--runs", "2", *settings, "--out", "r"]
-    done = run_command(*words, cwd=cwd)
+    done = tfsm(*words, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return cwd
 
@@ -76,10 +45,13 @@ def test_behaviors_of_populations_are_stored(finished_runs: Path) -> None:
         assert (kept["behavior"] < 100).all()
 
 
-def test_a_picture_is_saved_without_a_display(finished_runs: Path) -> None:
-    environ = {**os.environ, "DISPLAY": "", "SDL_VIDEODRIVER": "nonsense"}
-    words = [sys.executable, "-m", "tfsm", "replay", "r", "--save", "trail.png"]
-    done = subprocess.run(words, cwd=finished_runs, env=environ, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("run", [tfsm, pytest.param(tfsm_process, marks=pytest.mark.slow)])
+def test_a_picture_is_saved_without_a_display(
+    finished_runs: Path, run: Callable[..., CommandResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DISPLAY", "")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "nonsense")
+    done = run("replay", "r", "--save", "trail.png", cwd=finished_runs)
     assert done.returncode == 0, done.stderr
     assert "wrote trail.png" in done.stderr
     assert imageio.imread(finished_runs / "trail.png").shape[2] == 3
@@ -89,7 +61,7 @@ def test_a_picture_is_saved_without_a_display(finished_runs: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("ending", ["mp4", "gif"])
-def test_an_animation_is_saved(tfsm: Command, finished_runs: Path, ending: str) -> None:
+def test_an_animation_is_saved(finished_runs: Path, ending: str) -> None:
     done = tfsm("replay", "r", "--run", "1", "--save", f"film.{ending}", cwd=finished_runs)
     assert done.returncode == 0, done.stderr
     frames = read_frames(finished_runs / f"film.{ending}")
@@ -98,7 +70,7 @@ def test_an_animation_is_saved(tfsm: Command, finished_runs: Path, ending: str) 
 
 
 @pytest.mark.slow
-def test_mutants_of_several_operators_are_shown_side_by_side_and_counted(tfsm: Command, finished_runs: Path) -> None:
+def test_mutants_of_several_operators_are_shown_side_by_side_and_counted(finished_runs: Path) -> None:
     names = "control,sm-g-abs"
     done = tfsm("replay", "r", "--mutants", "6", "--mutation", names, "--save", "m.png", "--json", cwd=finished_runs)
     assert done.returncode == 0, done.stderr
@@ -114,13 +86,13 @@ def test_mutants_of_several_operators_are_shown_side_by_side_and_counted(tfsm: C
 
 
 @pytest.mark.slow
-def test_the_replayed_champion_has_the_fitness_of_the_run(tfsm: Command, finished_runs: Path) -> None:
+def test_the_replayed_champion_has_the_fitness_of_the_run(finished_runs: Path) -> None:
     done = tfsm("replay", "r", "--run", "0", "--mutants", "2", "--save", "m.png", "--json", cwd=finished_runs)
     record = json.loads((finished_runs / "r" / "run.json").read_text())
     assert json.loads(done.stdout)["mutants"][0]["champion_fitness"] == record["runs"][0]["champion_fitness"]
 
 
-def test_populations_are_drawn(tfsm: Command, finished_runs: Path) -> None:
+def test_populations_are_drawn(finished_runs: Path) -> None:
     done = tfsm("replay", "r", "--population", "--run", "1", "--save", "ends.png", cwd=finished_runs)
     assert done.returncode == 0, done.stderr
     assert imageio.imread(finished_runs / "ends.png").std() > 0
@@ -128,7 +100,7 @@ def test_populations_are_drawn(tfsm: Command, finished_runs: Path) -> None:
 
 @pytest.mark.slow
 def test_without_a_display_a_window_is_refused_in_one_line(
-    tfsm: Command, finished_runs: Path, monkeypatch: pytest.MonkeyPatch
+    finished_runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("DISPLAY", ""), ("WAYLAND_DISPLAY", ""), ("SDL_VIDEODRIVER", "x11")):
         monkeypatch.setenv(name, value)
@@ -156,7 +128,7 @@ def test_without_a_display_a_window_is_refused_in_one_line(
     ],
 )
 def test_mistakes_are_reported_in_one_line_and_leave_no_files(
-    tfsm: Command, finished_runs: Path, arguments: list[str], message: str
+    finished_runs: Path, arguments: list[str], message: str
 ) -> None:
     if not (finished_runs / "broken").exists():
         (finished_runs / "broken").mkdir()
@@ -172,7 +144,7 @@ def test_mistakes_are_reported_in_one_line_and_leave_no_files(
 
 
 @pytest.mark.slow
-def test_a_domain_without_pictures_is_reported(tfsm: Command, tmp_path: Path) -> None:
+def test_a_domain_without_pictures_is_reported(tmp_path: Path) -> None:
     settings = ["--population", "5", "--evaluations", "6", "--set", "bits=2", "-q", "--out", "p"]
     assert tfsm("run", "parity", "--mutation", "control", *settings, cwd=tmp_path).returncode == 0
     for more, message in (

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+from tests.helpers.commands import CommandResult, tfsm
 from tests.helpers.fake_distribution import FakeSite
 from tests.report.cases import EVIL, RICH, make_log, method, study, write_runs
-from tfsm.cli.main import main
 
 INSPECT = """
 import atexit, json, pathlib, sys
@@ -21,30 +19,8 @@ main()
 """
 
 
-class CommandResult(NamedTuple):
-    """The exit code and the output of a command."""
-
-    returncode: int | str | None
-    stdout: str
-    stderr: str
-
-
-Command = Callable[..., CommandResult]
-
-
-@pytest.fixture
-def report(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
-    """Return a function that runs the command in this process."""
-
-    def run(*arguments: str, cwd: Path) -> CommandResult:
-        monkeypatch.chdir(cwd)
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as caught:
-            main(["report", *arguments])
-        captured = capfd.readouterr()
-        return CommandResult(caught.value.code, captured.out, captured.err)
-
-    return run
+def report(*arguments: str, cwd: Path) -> CommandResult:
+    return tfsm("report", *arguments, cwd=cwd)
 
 
 @pytest.fixture
@@ -54,7 +30,7 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_tables_are_printed_line_by_line(report: Command, runs: Path) -> None:
+def test_tables_are_printed_line_by_line(runs: Path) -> None:
     done = report("runs", "--at", "500", cwd=runs)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -68,7 +44,7 @@ def test_tables_are_printed_line_by_line(report: Command, runs: Path) -> None:
     assert not [file for file in runs.iterdir() if file.name != "runs"]
 
 
-def test_directories_can_be_named_one_by_one_and_a_baseline_chosen(report: Command, runs: Path) -> None:
+def test_directories_can_be_named_one_by_one_and_a_baseline_chosen(runs: Path) -> None:
     done = report("runs/run-1", "runs/run-0", "--baseline", "control", cwd=runs)
     assert done.returncode == 0, done.stderr
     assert "sm-r vs. control" in done.stdout
@@ -76,7 +52,7 @@ def test_directories_can_be_named_one_by_one_and_a_baseline_chosen(report: Comma
 
 
 @pytest.mark.slow
-def test_json_is_one_document_and_nothing_else(report: Command, runs: Path) -> None:
+def test_json_is_one_document_and_nothing_else(runs: Path) -> None:
     done = report("runs", "--json", "--html", "page.html", "--band", "wilson", cwd=runs)
     assert done.returncode == 0, done.stderr
     (document,) = json.loads(done.stdout)["studies"]
@@ -87,20 +63,22 @@ def test_json_is_one_document_and_nothing_else(report: Command, runs: Path) -> N
     assert done.stderr == "wrote page.html\n"
 
 
-def test_page_and_figures_are_written_and_written_again(report: Command, runs: Path) -> None:
+def test_page_and_figures_replace_older_ones(runs: Path) -> None:
     (runs / "page.html").write_text("an older report")
-    for _ in range(2):
-        done = report("runs", "--html", "page.html", "--figures", "to/figures", cwd=runs)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout == ""
-        assert done.stderr.splitlines() == ["wrote 8 files to to/figures", "wrote page.html"]
+    (runs / "to" / "figures").mkdir(parents=True)
+    (runs / "to" / "figures" / "solved.png").write_text("an older figure")
+    done = report("runs", "--html", "page.html", "--figures", "to/figures", cwd=runs)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == ["wrote 8 files to to/figures", "wrote page.html"]
+    assert (runs / "to" / "figures" / "solved.png").read_bytes().startswith(b"\x89PNG")
     assert (runs / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert len(list((runs / "to" / "figures").iterdir())) == 8
     assert {file.name for file in runs.iterdir()} == {"runs", "page.html", "to"}
 
 
 @pytest.mark.slow
-def test_domains_are_reported_one_after_the_other(report: Command, runs: Path) -> None:
+def test_domains_are_reported_one_after_the_other(runs: Path) -> None:
     record = json.loads((runs / "runs" / "run-1" / "run.json").read_text())
     record["settings"]["domain"] = "hard-maze"
     (runs / "runs" / "run-1" / "run.json").write_text(json.dumps(record))
@@ -112,7 +90,7 @@ def test_domains_are_reported_one_after_the_other(report: Command, runs: Path) -
     assert "hard-maze, up to 1,000 evaluations" in done.stdout
 
 
-def test_unfinished_runs_are_reported_first(report: Command, tmp_path: Path) -> None:
+def test_unfinished_runs_are_reported_first(tmp_path: Path) -> None:
     write_runs(tmp_path, [method("control", [10, None], status="interrupted", runs=6)])
     done = report("run-0", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -120,7 +98,7 @@ def test_unfinished_runs_are_reported_first(report: Command, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_unusual_names_are_escaped(report: Command, tmp_path: Path) -> None:
+def test_unusual_names_are_escaped(tmp_path: Path) -> None:
     odd = [EVIL, "[red]mark[/red] \x1b[2J"]
     write_runs(tmp_path / "<img src=x>", [method(name, [10, None], metrics=make_log(2, **RICH)) for name in odd])
     done = report("<img src=x>", "--html", "page.html", "--figures", "figures", cwd=tmp_path)
@@ -150,9 +128,7 @@ def test_unusual_names_are_escaped(report: Command, tmp_path: Path) -> None:
         (["runs", "--figures", "file/below"], "file/below: cannot create the directory"),
     ],
 )
-def test_mistakes_are_reported_in_one_line_and_leave_no_files(
-    report: Command, runs: Path, arguments: list[str], message: str
-) -> None:
+def test_mistakes_are_reported_in_one_line_and_leave_no_files(runs: Path, arguments: list[str], message: str) -> None:
     (runs / "empty").mkdir()
     (runs / "broken").mkdir()
     (runs / "broken" / "run.json").write_text("{")
@@ -166,7 +142,7 @@ def test_mistakes_are_reported_in_one_line_and_leave_no_files(
     assert sorted((file, file.stat().st_mtime_ns) for file in runs.rglob("*")) == before
 
 
-def test_an_unknown_band_is_refused(report: Command, runs: Path) -> None:
+def test_an_unknown_band_is_refused(runs: Path) -> None:
     done = report("runs", "--band", "wald", cwd=runs)
     assert done.returncode == 2
     assert "kaplan-meier" in done.stderr
@@ -174,7 +150,7 @@ def test_an_unknown_band_is_refused(report: Command, runs: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_failed_write_leaves_no_temporary_file(report: Command, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_no_temporary_file(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 

@@ -11,20 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.commands import tfsm, tfsm_process
+from tests.helpers.commands import tfsm
 from tfsm.analysis.reproduce import FIGURES
 from tfsm.cli.options import SharedOptions
 from tfsm.cli.reproduce import DEFAULT_PROFILE, plan_figure
 from tfsm.plugins import load_plugins
 
 METHODS = "control,sm-g-abs"
-QUICK = ["simple-medium", "--mutation", METHODS, "--runs", "3", "--seed", "5", "--evaluations", "300"]
+QUICK = ["simple-medium", "--mutation", METHODS, "--runs", "3", "--seed", "5", "--evaluations", "300",
+         "--set", "engine.compile=graph"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cwd = tmp_path_factory.mktemp("compared")
-    done = tfsm_process("compare", *QUICK, "--out", "whole", cwd=cwd)
+    done = tfsm("compare", *QUICK, "--out", "whole", cwd=cwd)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert "1/2 control: " in done.stderr

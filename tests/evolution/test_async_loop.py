@@ -52,7 +52,8 @@ def parity() -> Any:
 
 SLOW = pytest.mark.slow
 CASES: list[Any] = [
-    pytest.param({"mutation": SafeMutationSum()}, id="tournament"),
+    pytest.param({}, id="control"),
+    pytest.param({"mutation": SafeMutationSum()}, id="tournament", marks=SLOW),
     pytest.param({"domain": Target(near=1.0), "intensity": 0.5, "adaptation": SELF}, id="solved, self"),
     pytest.param(
         {"domain": HostTarget(near=0.5), "selection": NOVELTY, "stop_when_solved": False}, id="novelty", marks=SLOW
@@ -125,7 +126,7 @@ SIZES: dict[str, Any] = {"seed": 0, "runs": 2, "evaluations": 20, "log_every": 8
 @pytest.fixture(scope="module")
 def engine() -> Engine:
     adaptation = Adaptation("divergence", 0.3, 0.01)
-    return make_engine(Target(near=0.0), population=4, adaptation=adaptation, reuse=False)
+    return make_engine(Target(near=0.0), population=4, adaptation=adaptation, reuse=False, compile="graph")
 
 
 @pytest.fixture(scope="module")
@@ -489,7 +490,7 @@ def test_nothing_is_traced_twice(engine: Engine, worker: ChildWorker) -> None:
 
 
 MANY_SIZES: dict[str, Any] = {"runs": 2, "evaluations": 30, "log_every": 7}
-FEW_EXAMPLES = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW_EXAMPLES = settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @dataclass
@@ -532,13 +533,14 @@ def setup() -> Setup:
         intensity=0.5,
         reuse=False,
         seed=1,
+        compile="graph",
     )
     return Setup(engine, make_worker(engine))
 
 
 @pytest.fixture(scope="module")
 def unsolvable() -> Setup:
-    engine = make_engine(Target(near=0.0), population=5, reuse=False)
+    engine = make_engine(Target(near=0.0), population=5, reuse=False, compile="graph")
     return Setup(engine, make_worker(engine))
 
 

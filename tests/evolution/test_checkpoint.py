@@ -244,7 +244,7 @@ def test_a_resumed_loop_gives_the_same_results(plain: Engine, name: str) -> None
     expected = run_loop(engine, recorder, evaluations=57, checkpoints=checkpoints)
     assert len(checkpoints.kept) >= 57 // engine.batches.size
     lines = index_metrics(recorder.metrics, engine)
-    for content, before in checkpoints.kept[:: 4 if name in DEFAULT else 1]:
+    for content, before in checkpoints.kept[:: 16 if name in DEFAULT else 1]:
         resumed = Recorder()
         found = run_loop(engine, resumed, evaluations=57, saved=[unpack_checkpoint(content)[0]])
         assert found == expected

@@ -27,13 +27,13 @@ class SolvedBeyondTheOptimum(Target):
 @pytest.fixture(scope="module")
 def engine() -> Engine:
     """Return an engine that is compiled once; every loop resets it."""
-    return make_engine(runs=4)
+    return make_engine(runs=4, compile="graph")
 
 
 @pytest.fixture(scope="module")
 def unsolvable() -> Engine:
     """Return an engine whose runs are never solved."""
-    return make_engine(Target(near=0.0), runs=2)
+    return make_engine(Target(near=0.0), runs=2, compile="graph")
 
 
 def test_an_unsolved_run_spends_exactly_its_budget(unsolvable: Engine) -> None:

@@ -114,7 +114,7 @@ def send_signals(
         process.wait_for(lambda out=out: len(list(out.glob("checkpoints/*.checkpoint"))) == 2)
         for index, number in enumerate(SIGNALS[way]):
             if index:
-                process.wait_for(lambda process=process: "once more" in process.err)
+                process.wait_for(lambda process=process: "again to quit" in process.err)
             process.signal(number)
         ended = process.wait()
         problems = list(ended.problems)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -24,7 +24,9 @@ from tests.functional.networks import OPERATORS, dense, linear, normal, pictures
 from tfsm import functional
 from tfsm import functional as f
 from tfsm.functional._batching import runner_for
+from tfsm.interfaces import Nest, Tensor
 from tfsm.kernels.random import fold_in, root_seed
+from tfsm.models.network import Network
 
 X = normal(6, 3)
 
@@ -100,7 +102,7 @@ def test_large_batches_are_split_into_several_calls(model: keras.Model) -> None:
     assert len(np.unique(children - parents, axis=0)) == 600
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("mutation", OPERATORS)
 def test_no_intensity_is_no_change(model: keras.Model, mutation: str) -> None:
     parents = functional.initial(model, 2)
@@ -134,13 +136,34 @@ def test_options_are_passed_to_the_operator_which_may_be_an_object(model: keras.
     from tfsm_plugins.mutations.gradient import SafeMutationSum
 
     parents = functional.initial(model, 2)
-    usual = functional.mutate(model, parents, X)
-    gentle = functional.mutate(model, parents, X, floor=10.0)
+    usual = functional.mutate(model, parents, X, intensity=0.05)
+    gentle = functional.mutate(model, parents, X, intensity=0.05, floor=10.0)
     assert np.abs(gentle - parents).max() < np.abs(usual - parents).max()
-    np.testing.assert_array_equal(gentle, functional.mutate(model, parents, X, SafeMutationSum(floor=10.0)))
+    np.testing.assert_array_equal(gentle, functional.mutate(model, parents, X, SafeMutationSum(floor=10.0), 0.05))
     compiled = runner_for(model).functions.misses
-    functional.mutate(model, parents, X, SafeMutationSum(floor=10.0), seed=1)
+    functional.mutate(model, parents, X, SafeMutationSum(floor=10.0), 0.05, seed=1)
     assert runner_for(model).functions.misses == compiled
+
+
+@dataclass(frozen=True)
+class NoiseForSmallWeights:
+    """An operator of another package, with Python's `if` on a tensor."""
+
+    batched: ClassVar[bool] = True
+
+    def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
+        if tf.reduce_max(tf.abs(parent)) > 100.0:
+            return parent
+        return parent + intensity
+
+
+NoiseForSmallWeights.__module__ = "another_package"
+
+
+def test_an_operator_of_another_package_may_use_python_control_flow_on_tensors(model: keras.Model) -> None:
+    small, large = functional.initial(model, 2), np.full([2, len(tfsm.flatten(model))], 1000.0, np.float32)
+    np.testing.assert_allclose(functional.mutate(model, small, X, NoiseForSmallWeights(), 0.5), small + 0.5, rtol=1e-6)
+    np.testing.assert_array_equal(functional.mutate(model, large, X, NoiseForSmallWeights(), 0.5), large)
 
 
 def test_double_precision_is_kept() -> None:
@@ -153,6 +176,7 @@ def test_double_precision_is_kept() -> None:
     assert functional.outputs(model, parents, X).dtype == np.float64
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("mutation", "of_inputs"),
     [("sm-g-sum", lambda x: np.abs(x.sum(axis=0))), ("sm-g-abs", lambda x: np.abs(x).mean(axis=0))],

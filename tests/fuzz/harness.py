@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from unittest.mock import patch
 
 import keras
@@ -23,6 +23,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, settings
 from keras import layers as kl
 
+from tests.helpers.commands import CommandResult
 from tfsm.cli.main import main
 from tfsm.errors import TfsmError
 
@@ -94,14 +95,6 @@ CODES: Final = (0, 1, 2, 130)
 SECONDS: Final = 180.0
 
 
-class CommandResult(NamedTuple):
-    """The exit code and the output of a command."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-
 @contextmanager
 def empty_folder() -> Iterator[Path]:
     """Work in a new directory, which is deleted at the end."""
@@ -124,10 +117,10 @@ def run_command(*words: str, interrupt_after: float | None = None) -> CommandRes
         interrupt_after: seconds after which SIGINT is sent.
     """
     done = _run(words, interrupt_after)
-    assert done.code in CODES, f"exit code {done.code!r}: {done.stderr}"
+    assert done.returncode in CODES, f"exit code {done.returncode!r}: {done.stderr}"
     assert "Traceback" not in done.stderr + done.stdout, done
-    if done.code in (1, 2):
-        assert done.stderr.strip() or "failed" in done.stdout, f"exit code {done.code}, without a message"
+    if done.returncode in (1, 2):
+        assert done.stderr.strip() or "failed" in done.stdout, f"exit code {done.returncode}, without a message"
     temporary_files = [str(path) for path in Path().rglob("*.part*")]
     assert not temporary_files, f"half-written files are left: {temporary_files}"
     return done
@@ -199,7 +192,7 @@ def write_files(folder: Path) -> Path:
         *("compare", "simple-easy", "--mutation", "control", "--runs", "1", "--evaluations", "6", "--out", "study"),
         *("--set", "engine.compile=graph", "--set", "log_every=2"),
     )
-    assert done.code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     shutil.copytree(folder / "study" / "control", folder / "done")
     return folder
 

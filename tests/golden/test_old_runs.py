@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from tests.cli.test_model import run
+from tfsm.evolution.checkpoint import read_checkpoint
+from tfsm.evolution.event_log import read_events
 
 FOLDER = Path(__file__).parent / "runs-0.1"
 EXPECTED = json.loads((FOLDER.parent / "runs-0.1.json").read_text())
@@ -50,7 +52,7 @@ def _assert_close(value: Any, expected: Any, where: str) -> None:
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_a_report_has_the_recorded_numbers(stored: Path, name: str) -> None:
     done = run("report", stored / name, "--json")
-    assert done.code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     [study] = json.loads(done.stdout)["studies"]
     [expected] = EXPECTED[name]["report"]["studies"]
     for method, before in zip(study["methods"], expected["methods"], strict=True):
@@ -60,21 +62,32 @@ def test_a_report_has_the_recorded_numbers(stored: Path, name: str) -> None:
 
 def test_runs_are_listed_and_champions_load_in_plain_keras(stored: Path) -> None:
     done = run("runs", "list", stored)
-    assert done.code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     for name in ("parity", "hard-maze", "children"):
         assert name in done.stdout
         shown = run("runs", "show", stored / name, "--json")
-        assert shown.code == 0, shown.stderr
+        assert shown.returncode == 0, shown.stderr
     model = keras.saving.load_model(stored / "parity" / "champions" / "run-000.keras")
     assert all(np.isfinite(weights).all() for weights in model.get_weights())
 
 
-@pytest.mark.parametrize("name", ["parity", pytest.param("hard-maze", marks=pytest.mark.slow), "children"])
+def test_the_checkpoint_and_the_order_of_single_children_can_be_read(stored: Path) -> None:
+    events = read_events(stored / "children" / "order.log")
+    (file,) = (stored / "children" / "checkpoints").iterdir()
+    checkpoint, _ = read_checkpoint(file)
+    assert checkpoint.event_count == len(events) == 120
+    assert {event.number for event in events if event.kind == "<"} == set(range(60))
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", ["parity", *(pytest.param(name, marks=SLOW) for name in ("hard-maze", "children"))])
 def test_a_checkpoint_resumes(stored: Path, name: str) -> None:
     directory = stored / name
     before = _lines(directory)
     done = run("run", "--resume", directory, "--evaluations", "90", "-q")
-    assert done.code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     after = _lines(directory)
     assert [line for line in after if line["evaluations"] <= 50] == [
         line for line in before if line["evaluations"] <= 50
@@ -85,5 +98,5 @@ def test_a_checkpoint_resumes(stored: Path, name: str) -> None:
 
 def test_a_changed_setting_is_refused_by_name(stored: Path) -> None:
     done = run("run", "--resume", stored / "parity", "--evaluations", "30")
-    assert done.code != 0
+    assert done.returncode != 0
     assert "evaluations" in done.stderr

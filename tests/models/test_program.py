@@ -98,10 +98,11 @@ def test_a_batch_of_genomes_has_the_sensitivities_of_each_alone() -> None:
     network, seen = Network(pixels()), frames()
     genomes = tf.constant(genomes_of(network.model, B))
     together = tf.function(lambda: sum_sensitivity(network, genomes, seen), autograph=False)().numpy()
+    alone = tf.function(
+        lambda genome, index: sum_sensitivity(network, genome, IndexedFrames(seen.table, index)), autograph=False
+    )
     for b in range(B):
-        own = IndexedFrames(seen.table, seen.index[b])
-        alone = tf.function(lambda b=b, own=own: sum_sensitivity(network, genomes[b], own), autograph=False)()
-        np.testing.assert_allclose(alone, together[b], rtol=1e-10)
+        np.testing.assert_allclose(alone(genomes[b], seen.index[b]), together[b], rtol=1e-10)
 
 
 def test_more_genomes_than_are_unrolled_run_too() -> None:

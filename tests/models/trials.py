@@ -78,7 +78,8 @@ class Trial:
                 tf.TensorSpec([None, size], dtype),
                 tf.TensorSpec([], dtype),
                 tf.TensorSpec([None, 2], tf.int32),
-            ]
+            ],
+            autograph=False,
         )
         def traced(genomes: Tensor, intensity: Tensor, seeds: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
             found = operator(self.network, genomes, self.inputs, intensity, seeds)

@@ -14,7 +14,7 @@ from tfsm.parallel.ray_pool import RayPool, connect
 Make = Callable[[int], Pool]
 
 
-@pytest.fixture(scope="module", params=["processes", "ray"])
+@pytest.fixture(scope="module", params=["processes", pytest.param("ray", marks=pytest.mark.slow)])
 def make(request: pytest.FixtureRequest) -> Iterator[Make]:
     if request.param == "processes":
         yield ProcessPool

@@ -99,7 +99,14 @@ def test_a_new_domain_and_a_new_mutation_run_together(tmp_path: Path, monkeypatc
     assert (resolved.settings.log_every, resolved.sources["log_every"]) == (100, "plugin pair-domain")
     assert resolve(plugins, domain="pair-domain", mutation="sm-g-sum", cwd=tmp_path).settings.intensity == 0.1
 
-    quick = resolve(plugins, domain="pair-domain", mutation="pair-mutation", overrides=few, cwd=tmp_path)
+    quick = resolve(
+        plugins,
+        domain="pair-domain",
+        mutation="pair-mutation",
+        overrides=few,
+        sets=["engine.compile=graph"],
+        cwd=tmp_path,
+    )
     result = run_experiment(plugins, quick, out=tmp_path / "run")
     assert [run.evaluations for run in result.runs] == [16]
     recorded = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))

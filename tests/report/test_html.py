@@ -151,7 +151,7 @@ def test_settings_that_differ_are_open_and_the_others_can_be_opened(page: Node) 
 
 
 def test_unfinished_and_scaled_runs_have_a_banner() -> None:
-    cut = analyze_study(study(method("control", [10, 20], status="interrupted", runs=5, scale=0.25)))
+    cut = analyze_study(study(method("control", [10, 20], metrics=(), status="interrupted", runs=5, scale=0.25)))
     banners = [
         node.text for node in parse_page(render_page([cut])).all("p") if node.attributes.get("class") == "banner"
     ]
@@ -161,7 +161,7 @@ def test_unfinished_and_scaled_runs_have_a_banner() -> None:
 
 
 def test_finished_runs_have_no_banner_and_one_method_no_comparison() -> None:
-    page = parse_page(render_page([analyze_study(study(method("control", [10, 20])))]))
+    page = parse_page(render_page([analyze_study(study(method("control", [10, 20], metrics=())))]))
     assert not [node for node in page.all() if node.attributes.get("class") == "banner"]
     assert "nothing to compare" in page.text
     assert [node.text for node in page.all("nav")[0].all("a")][:2] == ["Runs", "Results"]
@@ -186,7 +186,7 @@ def test_old_runs_have_fewer_figures_with_an_explanation() -> None:
 
 
 def test_undecodable_bytes_are_replaced() -> None:
-    page = parse_page(render_page([analyze_study(study(method("lone \udcff surrogate\x00", [10, None])))]))
+    page = parse_page(render_page([analyze_study(study(method("lone \udcff surrogate\x00", [10, None], metrics=())))]))
     assert "lone \ufffd surrogate\ufffd" in page.text
 
 

@@ -65,9 +65,17 @@ def test_an_interrupted_study_continues_to_the_same_results(
     first = run(tmp_path / "s", make_members(), stop=lambda: next(calls_before_stop, True))
     assert first.interrupted
     assert json.loads((tmp_path / "s" / "study.json").read_text())["status"] == "interrupted"
+    ended = {
+        member["name"]: json.loads((tmp_path / "s" / member["directory"] / "run.json").read_text())["status"]
+        for member in json.loads((tmp_path / "s" / "study.json").read_text())["members"]
+        if (tmp_path / "s" / member["directory"]).is_dir()
+    }
     messages: list[str] = []
     second = run(tmp_path / "s", make_members(), notify=messages.append)
     assert not second.interrupted
+    finished = [name for name, status in ended.items() if status == "finished"]
+    assert set(second.seconds) == set(METHODS) - set(finished)
+    assert [f"{len(finished)} of 2 already finished" in message for message in messages] == [True] * bool(finished)
     assert read_outcome(tmp_path / "s") == uninterrupted
 
 
@@ -103,9 +111,9 @@ def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
 
 def test_a_reused_engine_gives_the_same_results_as_a_new_one(tmp_path: Path) -> None:
     study_members = [
-        Member(f"sm-g-abs-{x}", member.resolved) for x in (0.5, 0.2) for member in make_members("sm-g-abs", intensity=x)
+        Member(f"control-{x}", member.resolved) for x in (0.5, 0.2) for member in make_members("control", intensity=x)
     ]
     run(tmp_path / "both", study_members)
     run(tmp_path / "one", study_members[1:])
-    assert read_outcome(tmp_path / "both")["sm-g-abs-0.2"] == read_outcome(tmp_path / "one")["sm-g-abs-0.2"]
-    assert read_outcome(tmp_path / "both")["sm-g-abs-0.2"] != read_outcome(tmp_path / "both")["sm-g-abs-0.5"]
+    assert read_outcome(tmp_path / "both")["control-0.2"] == read_outcome(tmp_path / "one")["control-0.2"]
+    assert read_outcome(tmp_path / "both")["control-0.2"] != read_outcome(tmp_path / "both")["control-0.5"]

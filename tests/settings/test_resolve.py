@@ -521,7 +521,7 @@ def resolve_or_error(content: bytes, sets: Sequence[str] = ()) -> ResolvedSettin
             return str(error).replace(str(path), "FILE")
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(file=FILES, sets=SETS)
 def test_any_file_and_command_line_resolve_or_raise_a_readable_error(file: dict[str, object], sets: list[str]) -> None:
     toml = "".join(f"{quoted(key)} = {to_toml(value)}\n" for key, value in file.items())
@@ -535,7 +535,7 @@ def test_any_file_and_command_line_resolve_or_raise_a_readable_error(file: dict[
     assert math.isfinite(plain["intensity"])
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(content=st.binary(max_size=60))
 def test_any_bytes_resolve_or_raise_a_readable_error(content: bytes) -> None:
     found = resolve_or_error(content)

@@ -258,7 +258,7 @@ def test_every_check_has_a_case() -> None:
     [
         subject("mutation", GoodNoise, options=SizeOptions),
         subject("domain", Add),
-        subject("selection", GoodScheme),
+        pytest.param(subject("selection", GoodScheme), marks=pytest.mark.slow),  # test_parts.py checks one by default
         subject("observer", Ears),
         plugin(),
     ],

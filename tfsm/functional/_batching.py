@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.compile_plan import make_plan
+from tfsm.evolution.compile_plan import make_plan, needs_autograph
 from tfsm.evolution.divergence_target import DivergenceTarget
 from tfsm.evolution.variation import map_one_by_one, mutate_batch
 from tfsm.interfaces import Child, Mutation, Nest, Tensor
@@ -194,7 +194,7 @@ class BatchRunner:
         if getattr(operator, "needs_gradient", False):
             self._check_differentiable(genomes, seen)
         value = tf.constant(strength.value, self.network.dtype)
-        return cast(Child, self._run(("mutate", operator, target), body, (genomes, seeds), seen, (value,)))
+        return cast(Child, self._run(("mutate", target), body, (genomes, seeds), seen, (value,), operator=operator))
 
     def sensitivity(
         self, operator: SupportsSensitivity, genomes: np.ndarray, seen: ExperienceBatch, directions: np.ndarray
@@ -205,7 +205,7 @@ class BatchRunner:
             return operator.sensitivity(self.network, lanes[0], inputs, lanes[1])
 
         self._check_differentiable(genomes, seen)
-        return cast(np.ndarray, self._run(("sensitivity", operator), body, (genomes, directions), seen))
+        return cast(np.ndarray, self._run("sensitivity", body, (genomes, directions), seen, operator=operator))
 
     def rows(self, genomes: np.ndarray, seen: ExperienceBatch) -> np.ndarray:
         """Return the output rows `[B, I, K]` of genomes `[B, P]`."""
@@ -235,6 +235,7 @@ class BatchRunner:
         arrays: Sequence[np.ndarray],
         seen: ExperienceBatch,
         shared: Sequence[Tensor] = (),
+        operator: object | None = None,
     ) -> Any:
         count = len(arrays[0])
         if not count:  # run one lane of zeros to find the shape of an empty result
@@ -245,7 +246,7 @@ class BatchRunner:
             index = start + np.minimum(np.arange(self._width(used)), used - 1)
             lanes = [tf.constant(x[index]) for x in arrays]
             inputs = [tf.gather(x, index) for x in seen.inputs] if seen.each else seen.inputs
-            function = self._function(name, body, lanes, inputs, shared, each=seen.each)
+            function = self._function(name, body, lanes, inputs, shared, seen.each, operator)
             result = function(*lanes, *inputs, *shared)
             parts.append(tf.nest.map_structure(lambda x: x.numpy()[: min(used, count)], result))  # noqa: B023
         return parts[0] if len(parts) == 1 else tf.nest.map_structure(lambda *x: np.concatenate(x), *parts)
@@ -264,21 +265,24 @@ class BatchRunner:
         inputs: list[Tensor],
         shared: Sequence[Tensor],
         each: bool,
+        operator: object | None,
     ) -> Callable[..., Any]:
         ends = len(lanes), len(lanes) + len(inputs)
+        autograph = operator is not None and needs_autograph(operator)
 
         def flat(*tensors: Tensor) -> Any:
             own, seen, common = tensors[: ends[0]], list(tensors[ends[0] : ends[1]]), tensors[ends[1] :]
             if not (self._compiled and self._plan.one_by_one):
                 return body(own, seen, common)
             if not each:
-                return map_one_by_one(lambda *lane: body(lane, seen, common))(*own)
-            return map_one_by_one(lambda *lane: body(lane[: ends[0]], list(lane[ends[0] :]), common))(*own, *seen)
+                return map_one_by_one(lambda *lane: body(lane, seen, common), autograph)(*own)
+            function = map_one_by_one(lambda *lane: body(lane[: ends[0]], list(lane[ends[0] :]), common), autograph)
+            return function(*own, *seen)
 
         if not self._compiled:
             return flat
         width = lanes[0].shape[0] if self._plan.jit else None
-        key = (name, width, each, *((tuple(x.shape[1:]), x.dtype) for x in inputs))
+        key = (name, operator, width, each, *((tuple(x.shape[1:]), x.dtype) for x in inputs))
 
         def trace() -> Callable[..., Any]:
             specs = [tf.TensorSpec([width, *x.shape[1:]], x.dtype) for x in lanes]
@@ -286,7 +290,7 @@ class BatchRunner:
             specs += [tf.TensorSpec(x.shape, x.dtype) for x in shared]
             # A concrete function saves the search for the right trace on each call. It also avoids a warning about
             # retracing that does not happen: TensorFlow counts traces by the line of code.
-            return tf.function(flat, jit_compile=self._plan.jit).get_concrete_function(*specs)
+            return tf.function(flat, jit_compile=self._plan.jit, autograph=autograph).get_concrete_function(*specs)
 
         return cast(Callable[..., Any], self.functions.get(key, trace))
 

@@ -255,7 +255,7 @@ def build_action_decoder(name: str, space: Any) -> ActionDecoder:
     if isinstance(space, spaces.Box):
         return _box_decoder(space)
     raise TfsmError(
-        f"the environment {name!r} has actions of the space {type(space).__name__}; supported: {SUPPORTED_ACTIONS}"
+        f"the environment {name!r} has actions of the space {type(space).__name__}; supported are {SUPPORTED_ACTIONS}"
     )
 
 

@@ -76,9 +76,9 @@ def test_a_run_and_its_film_from_the_command_line(folder: Path) -> None:
     pytest.importorskip("pygame")
     few = ("--evaluations", "8", "--population", "6", "--set", "steps=8", "--quiet")
     done = run("run", "gym", "--set", "env=CartPole-v1", "--mutation", "sm-g-sum", "--out", "run", *few)
-    assert done.code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     done = run("replay", "run", "--save", "film.gif")
-    assert done.code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     assert (folder / "film.gif").read_bytes().startswith(b"GIF8")
 
 
@@ -86,16 +86,16 @@ def test_a_custom_network_is_accepted_if_it_fits(folder: Path) -> None:
     few = ("--evaluations", "8", "--population", "6", "--set", "steps=8", "--quiet", "--mutation", "control")
     cart = ("run", "gym", "--set", "env=CartPole-v1", "--out", "run", *few)
     done = run(*cart, "--model", "own_players:wide")
-    assert done.code == 2
+    assert done.returncode == 2
     assert "the model does not fit the domain 'gym': its inputs are (N, 5), the domain's are (N, 4)" in done.stderr
     done = run(*cart, "--model", "own_players:linear")
-    assert done.code == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     assert tfsm.load_model(folder / "run/champions/run-000.keras").count_params() == 10
 
 
 def test_an_environment_must_be_named(folder: Path) -> None:
     done = run("run", "gym", "--mutation", "control")
-    assert done.code == 2
+    assert done.returncode == 2
     assert done.stderr.strip().endswith("give --set domain.env=VALUE")
 
 

@@ -98,7 +98,9 @@ def test_a_film_shows_the_evaluated_episode(small: HardMaze) -> None:
     network = Network(small.network())
     genomes = draw_genomes(network, 3)
     film = small.film(network, genomes, tf.zeros([3, 2], tf.int32))
-    found = tf.function(lambda own: small.evaluate(network, own, tf.zeros([3, 2], tf.int32)), jit_compile=True)(genomes)
+    found = tf.function(
+        lambda own: small.evaluate(network, own, tf.zeros([3, 2], tf.int32)), jit_compile=True, autograph=False
+    )(genomes)
     np.testing.assert_array_equal(film.trails[:, -1, :2].astype(np.float32), found.behavior)  # type: ignore[attr-defined]
     assert len(film) == 21
     first, last = film.frame(0), film.frame(20)

@@ -27,7 +27,9 @@ EDGES = [[0.0, 0.0], [1.0, 1.0], [0.5, 1.0], [1.0, 0.5], [0.0, 1.0], [1.0, 0.0],
 def constant_simulations(
     maze: Maze = PAPER, count: int = 64, hold: int = 3
 ) -> tf.types.experimental.PolymorphicFunction:
-    return tf.function(lambda act: simulate(maze, lambda seen: act, count, hold, trail=True), jit_compile=True)
+    return tf.function(
+        lambda act: simulate(maze, lambda seen: act, count, hold, trail=True), jit_compile=True, autograph=False
+    )
 
 
 def reference_trail(outputs: Sequence[float], maze: Maze = PAPER) -> np.ndarray:
@@ -44,13 +46,13 @@ def test_the_first_reading_has_known_values() -> None:
 
 
 def test_constant_actions_agree_with_the_reference() -> None:
-    outputs = np.concatenate([EDGES, np.random.default_rng(0).random((64 - len(EDGES), 2))]).astype(np.float32)
-    trails = constant_simulations()(tf.constant(outputs)).trail.numpy()
+    outputs = np.concatenate([EDGES, np.random.default_rng(0).random((24 - len(EDGES), 2))]).astype(np.float32)
+    trails = constant_simulations(count=24)(tf.constant(outputs)).trail.numpy()
     for trail, own in zip(trails, outputs, strict=True):
         np.testing.assert_allclose(trail, reference_trail([float(o) for o in own]), atol=1e-9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.floats(4, 195), st.floats(4, 203), st.floats(0, 360))
 def test_sensors_agree_with_the_reference_everywhere(x: float, y: float, heading: float) -> None:
     found = sense(PAPER, tf.constant([[x, y]], tf.float64), tf.constant([heading], tf.float64)).numpy()[0]
@@ -80,6 +82,7 @@ def test_a_network_steers_as_in_the_reference() -> None:
             PAPER, lambda s: tf.sigmoid(tf.einsum("bi,bio->bo", tf.cast(s, tf.float64), weights)), 4, 3, trail=True
         ),
         jit_compile=True,
+        autograph=False,
     )
     trails = steer().trail.numpy()
     for trail, own in zip(trails, weights.numpy(), strict=True):
@@ -139,7 +142,7 @@ def test_a_robot_moves_identically_alone_and_in_a_batch(how: str) -> None:
     def roll_out(own: tf.Tensor) -> tf.Tensor:
         return domain.simulate(network, own, trail=True).trail
 
-    call = roll_out if how == "eager" else tf.function(roll_out, jit_compile=how == "xla", reduce_retracing=False)
+    call = roll_out if how == "eager" else tf.function(roll_out, jit_compile=how == "xla", autograph=False)
     together = call(genomes).numpy()
     np.testing.assert_array_equal(call(genomes[4:]).numpy()[0], together[4])
     np.testing.assert_array_equal(call(genomes[2:4]).numpy(), together[2:4])

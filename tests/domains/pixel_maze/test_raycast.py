@@ -64,7 +64,7 @@ def test_frames_are_those_of_the_reference(how: str, goal: Square | None, size: 
         return draw(WALLS, goal, pose.position, pose.heading, size)
 
     pose = poses_anywhere(500, seed=size)
-    found = (drawn if how == "eager" else tf.function(drawn, jit_compile=how == "xla"))(pose).numpy()
+    found = (drawn if how == "eager" else tf.function(drawn, jit_compile=how == "xla", autograph=False))(pose).numpy()
     assert found.shape == (500, size, size)
     assert found.dtype == np.uint8
     expected = [
@@ -153,7 +153,9 @@ def test_observations_are_gray_levels_from_0_to_1() -> None:
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("jit", [True, False])
 def test_a_frame_is_the_same_alone_and_in_a_batch(jit: bool) -> None:
-    call = tf.function(lambda pose: draw(WALLS, LAYOUT.end, pose.position, pose.heading), jit_compile=jit)
+    call = tf.function(
+        lambda pose: draw(WALLS, LAYOUT.end, pose.position, pose.heading), jit_compile=jit, autograph=False
+    )
     pose = poses_anywhere(12, seed=2)
     together = call(pose).numpy()
     for i in (0, 11):
@@ -202,7 +204,7 @@ def test_a_wall_stops_without_sliding() -> None:
 def test_no_agent_ever_enters_a_wall() -> None:
     rng = np.random.default_rng(4)
     pose = start_poses(LAYOUT, 200)
-    step = tf.function(lambda pose, action: move(WALLS, pose, action), jit_compile=True)
+    step = tf.function(lambda pose, action: move(WALLS, pose, action), jit_compile=True, autograph=False)
     for _ in range(200):
         pose = step(pose, tf.constant(rng.choice(5, p=[0.6, 0.15, 0.15, 0.05, 0.05], size=200)))
         columns, rows = np.floor(pose.position.numpy()).astype(int).T
@@ -212,7 +214,7 @@ def test_no_agent_ever_enters_a_wall() -> None:
 
 def test_an_agent_that_knows_the_path_touches_all_of_it_in_time() -> None:
     frames, hold = 400, 4
-    step = tf.function(lambda pose, action: move(WALLS, pose, action))
+    step = tf.function(lambda pose, action: move(WALLS, pose, action), autograph=False)
     pose, touched = start_poses(LAYOUT, 1), {LAYOUT.start}
     for number in range(frames):
         x, y = pose.position.numpy()[0]
