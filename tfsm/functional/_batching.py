@@ -33,6 +33,8 @@ MAX_CACHED: Final = 64
 """More than a program with a few operators needs, and few enough for one that keeps making new ones."""
 MAX_LANES: Final = 256
 """Lanes per call. More genomes take several calls, which bounds the memory and the number of compiled widths."""
+PAPER_GUARD: Final = frozenset({"zero", "floor"})
+"""Options of the paper's guard; with one of them given, a divergence does not select the relative guard."""
 CACHE_ATTRIBUTE: Final = "_tfsm_runner"
 
 
@@ -90,7 +92,7 @@ def build_operator(mutation: str, options: Mapping[str, Any], target: Divergence
     entry = load_plugins().mutations[mutation].with_options()
     if entry.options is not None:
         options = validate(entry.options, options, where=f"mutation {mutation!r}:")
-        if target is not None and "guard" in option_names(entry.options):
+        if target is not None and "guard" in option_names(entry.options) and not PAPER_GUARD & options.keys():
             options = {"guard": "relative", **options}
     return cast(Mutation, build_part(entry, dict(options)))
 

@@ -128,7 +128,8 @@ def resolve(
     check_adaptation(values, sources)
     check_divergence(values, run)
     given_options = {kind: merge_part_options(files, entry, domain) | flags[kind] for kind, entry in parts.items()}
-    if values["divergence"] is not None and "guard" in known["mutation"] and "guard" not in given_options["mutation"]:
+    chosen = {"guard", "zero", "floor"} & given_options["mutation"].keys()
+    if values["divergence"] is not None and "guard" in known["mutation"] and not chosen:
         # The paper's guards belong to its intensities; they are not meant for networks of any size.
         given_options["mutation"]["guard"] = SourcedValue("relative", "divergence", "divergence:", False)
     options = {
