@@ -28,6 +28,8 @@ def test_parity_has_no_slow_path(tmp_path: Path) -> None:
     assert found["compile"] == "xla"
     assert found["runs_at_once"] == 20
     assert found["slow"] == []
+    assert found["threads"] == "1 per operation"
+    assert found["offspring"] == "one child at a time"
     assert found["sensitivities"] == "cached for a parent's next child"
     # Genomes and as many sensitivities, in float32.
     assert found["memory_mib"] == pytest.approx(2 * 20 * 250 * 1302 * 4 / 2**20, rel=0.01)

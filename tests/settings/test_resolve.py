@@ -21,7 +21,7 @@ from tfsm.errors import TfsmError
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import Parts
 from tfsm.runs.resume import describe_changes
-from tfsm.settings import EngineOptions, ResolvedSettings, Settings, resolve_general
+from tfsm.settings import EngineOptions, ResolvedSettings, Settings, choose_threads, resolve, resolve_general
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -659,3 +659,19 @@ def test_settings_added_later_are_not_recorded_at_their_defaults(tmp_path: Path)
     )
     assert "divergence was 0.5 and is now None" in describe_changes(new, old)
     assert describe_changes(old, old) == describe_changes(new, new) == []
+
+
+@pytest.mark.parametrize(
+    ("domain", "more", "expected"),
+    [
+        ("parity", {}, 1),
+        ("parity", {"sets": ["engine.threads=2"]}, 2),
+        ("hard-maze-101", {}, None),
+        ("parity", {"overrides": {"model": "somewhere.networks:build"}}, None),
+    ],
+)
+def test_a_domain_declares_threads_for_its_own_network(domain: str, more: dict[str, Any], expected: int | None) -> None:
+    plugins = load_plugins()
+    settings = resolve(plugins, domain=domain, mutation="control", **more).settings
+    assert choose_threads(settings, plugins.domains[domain]) == expected
+    assert "threads" not in settings.as_record()["engine"] or expected == 2

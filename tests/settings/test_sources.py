@@ -71,7 +71,7 @@ def test_an_unknown_key_is_reported_with_the_known_ones(tmp_path: Path) -> None:
         "  run: selection, intensity, divergence, runs, seed, evaluations, population, offspring, init, init_scale, "
         "model, trust_model, mutated_layers, stop, adapt, adapt_rate, target_divergence, log_every, checkpoint_every, "
         "evaluation_timeout, failures, observers",
-        "  engine: compile, memory, width, reuse",
+        "  engine: compile, memory, width, reuse, threads",
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.test_run import QUICK
 from tests.helpers.commands import tfsm_process
 from tfsm.utils import tf_startup as compile_cache
-from tfsm.utils.tf_startup import FLAG, use_compile_cache
+from tfsm.utils.tf_startup import FLAG, THREADS, set_threads, use_compile_cache
 
 
 def test_the_cache_folder_is_passed_to_tensorflow(tmp_path: Path) -> None:
@@ -55,3 +55,21 @@ def test_a_second_run_reuses_compiled_code_with_the_same_results(tmp_path: Path)
     assert kept[0], "something was kept"
     assert kept[0] == kept[1], "nothing had to be compiled again"
     assert summaries[0] == summaries[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "threads", "required", "expected"),
+    [
+        (None, 1, False, "1"),
+        ("3", 1, False, "3"),
+        ("3", 1, True, "1"),
+        ("3", None, False, "3"),
+        (None, None, True, None),
+    ],
+)
+def test_threads_are_set_unless_the_user_has_set_them(
+    given: str | None, threads: int | None, required: bool, expected: str | None
+) -> None:
+    environ = {} if given is None else {THREADS: given}
+    set_threads(environ, threads, required=required)
+    assert environ.get(THREADS) == expected

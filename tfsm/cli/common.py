@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tfsm.plugins import Plugins
     from tfsm.plugins.registry import Entry
+    from tfsm.settings import Settings
 
 USER_ERROR: Final = 2
 INTERRUPTED: Final = 130
@@ -74,6 +75,14 @@ def import_tensorflow_for(*entries: Entry) -> None:
     """Import TensorFlow now if a part has to be imported to learn its options."""
     if any(entry.options is None for entry in entries):
         import_tensorflow()
+
+
+def import_tensorflow_to_run(plugins: Plugins, settings: Settings) -> None:
+    """Import TensorFlow with as many threads as a run needs."""
+    from tfsm.settings import choose_threads
+
+    threads = choose_threads(settings, plugins.domains[settings.domain])
+    import_tensorflow(threads, required=settings.engine.get("threads") is not None)
 
 
 class InterruptHandler:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tfsm.cli.common import get_plugins, make_console, print_json, print_message
+from tfsm.cli.common import get_plugins, import_tensorflow_to_run, make_console, print_json, print_message
 from tfsm.cli.options import EXPERIMENT, SEARCH, MutationName, SharedOptions, complete_parts, shared_options
 from tfsm.errors import TfsmError
 from tfsm.utils.tf_startup import import_tensorflow
@@ -77,7 +77,7 @@ def _inspect_model(model: str, layers: str | None, trust: bool) -> ModelDiagnosi
 
 
 def _inspect_run(plugins: Plugins, settings: Settings) -> RunDiagnosis:
-    import_tensorflow()
+    import_tensorflow_to_run(plugins, settings)
     from tfsm.runs.build import build_engine
     from tfsm.runs.doctor import diagnose_run
 

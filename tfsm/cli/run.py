@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfsm.cli.common import INTERRUPTED, InterruptHandler, get_plugins, make_console, print_json, print_message
+from tfsm.cli.common import (
+    INTERRUPTED,
+    InterruptHandler,
+    get_plugins,
+    import_tensorflow_to_run,
+    make_console,
+    print_json,
+    print_message,
+)
 from tfsm.cli.options import (
     EXECUTION,
     EXPERIMENT,
@@ -22,7 +30,6 @@ from tfsm.cli.options import (
 )
 from tfsm.cli.progress import make_progress
 from tfsm.errors import TfsmError
-from tfsm.utils.tf_startup import import_tensorflow
 
 if TYPE_CHECKING:
     from tfsm.runs.result import Result
@@ -116,7 +123,7 @@ def run(
         resolved = options.resolve(plugins, domain, mutation, **flags)
 
     with InterruptHandler() as interrupt, make_progress(resolved.settings, quiet=options.quiet) as progress:
-        import_tensorflow()
+        import_tensorflow_to_run(plugins, resolved.settings)
         from tfsm.runs.runner import run_experiment
 
         result = run_experiment(

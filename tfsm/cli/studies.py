@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from tfsm.cli.common import INTERRUPTED, InterruptHandler, get_plugins, make_console, print_json, print_message
+from tfsm.cli.common import (
+    INTERRUPTED,
+    InterruptHandler,
+    get_plugins,
+    import_tensorflow_to_run,
+    make_console,
+    print_json,
+    print_message,
+)
 from tfsm.cli.options import (
     OUTPUT,
     SEARCH,
@@ -25,7 +33,6 @@ from tfsm.cli.options import (
 )
 from tfsm.cli.progress import make_progress
 from tfsm.errors import TfsmError
-from tfsm.utils.tf_startup import import_tensorflow
 
 if TYPE_CHECKING:
     from tfsm.analysis.sweep import IntensityChoice
@@ -172,7 +179,7 @@ def run_members(
 
     command = ["tfsm", *sys.argv[1:]]
     with InterruptHandler() as interrupt:
-        import_tensorflow()
+        import_tensorflow_to_run(plugins, members[0][1].settings)
         from tfsm.runs.study import Member, run_study
 
         def watch(number: int | None, member: Member) -> AbstractContextManager[Any]:

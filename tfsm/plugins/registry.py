@@ -35,6 +35,8 @@ class Entry:
     """The default intensity of a mutation operator."""
     defaults: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The default settings of a domain: the content of `[domains.NAME]` in a `tfsm.toml`."""
+    threads: int | None = None
+    """The number of threads that a domain's own network needs; None: all cores."""
     instance: Any = None
     """The part itself, if it was passed as an object instead of being registered by a plugin."""
 
@@ -101,6 +103,7 @@ class Registry:
         options: type | None = None,
         intensity: float | None = None,
         defaults: Mapping[str, Any] | None = None,
+        threads: int | None = None,
     ) -> None:
         """Register a part.
 
@@ -112,6 +115,7 @@ class Registry:
             intensity: a mutation operator's default intensity, as `[run.intensity]` of a `tfsm.toml` would give it.
             defaults: a domain's default settings, as `[domains.NAME]` of a `tfsm.toml` would give them: population,
                 evaluations, intensity, ... They are checked like a file when the domain is used.
+            threads: threads per operation for a domain's own network, if it is so small that more would be slower: 1.
         """
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise TfsmError(f"bad {self._kind} name {name!r}: expected lower-case letters, digits and '+._-'")
@@ -126,6 +130,8 @@ class Registry:
             raise TfsmError(f"{label}: intensity is for mutations; a domain has defaults={{'intensity': ...}}")
         if defaults is not None and self._kind != "domain":
             raise TfsmError(f"{label}: defaults are for domains; options have the defaults of their dataclass")
+        if threads is not None and (self._kind != "domain" or not isinstance(threads, int) or threads < 1):
+            raise TfsmError(f"{label}: threads={threads!r}: expected a number >= 1, for a domain")
         entry = Entry(
             kind=self._kind,
             name=name,
@@ -136,6 +142,7 @@ class Registry:
             distribution=self._distribution,
             intensity=intensity,
             defaults=_as_table(label, defaults),
+            threads=threads,
         )
         if name in self._entries:
             raise TfsmError(f"{label} is registered twice by {entry.origin}")

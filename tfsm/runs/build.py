@@ -184,7 +184,7 @@ def plan_run(
         population=settings.population,
         experience_bytes=experience_bytes,
         offspring=settings.offspring or 1,
-        **settings.engine,
+        **{key: value for key, value in settings.engine.items() if key != "threads"},
     )
     return PreparedRun(settings, evaluator, mutation, selection, initializer, plan)
 

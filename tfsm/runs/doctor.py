@@ -6,10 +6,13 @@ import os
 from collections import Counter
 from dataclasses import dataclass
 
+import tensorflow as tf
+
 from tfsm.evolution.engine import Engine
 from tfsm.models.genome import find_sections
 from tfsm.models.network import Network
 from tfsm.models.program import LayerPlan
+from tfsm.utils.tf_startup import THREADS
 from tfsm_plugins.mutations.gradient import SafeMutationSum
 
 _MIB = 2**20
@@ -78,9 +81,13 @@ class RunDiagnosis:
     operator: str
     """Whether the parents of all runs are mutated at once."""
     sensitivities: str
+    offspring: str
+    """How many children a run makes at once."""
     memory_mib: float
     """Memory of the runs in lock step, mostly their populations."""
     cores: int
+    threads: str
+    """Threads per operation."""
     layers: tuple[LayerDiagnosis, ...]
     slow: tuple[str, ...]
     """A description of each fallback."""
@@ -97,7 +104,9 @@ class RunDiagnosis:
             ("mutation", self.operator),
             ("sensitivities", self.sensitivities),
             ("memory", f"{self.memory_mib:,.1f} MiB for populations and their state"),
+            ("offspring", self.offspring),
             ("cores", str(self.cores)),
+            ("threads", self.threads),
         ]
 
     def notes(self) -> list[str]:
@@ -138,12 +147,26 @@ def diagnose_run(engine: Engine) -> RunDiagnosis:
         lanes=plan.widths(),
         operator="one run after another" if plan.one_by_one else "all runs at once",
         sensitivities="cached for a parent's next child" if engine.reuses_sensitivities else "measured for every child",
+        offspring=_offspring(engine),
         memory_mib=engine.state.size_bytes / _MIB,
         cores=os.cpu_count() or 1,
+        threads=_threads(),
         layers=_layers(engine.network),
         slow=tuple(slow),
         note=plan.note,
     )
+
+
+def _offspring(engine: Engine) -> str:
+    size, generation = engine.batches.size, engine.batches.generation
+    if size == 1:
+        return "one child at a time"
+    return f"{size} children at once" + (f", of {generation} per generation" if generation is not None else "")
+
+
+def _threads() -> str:
+    threads = tf.config.threading.get_intra_op_parallelism_threads() or int(os.environ.get(THREADS, 0))
+    return f"{threads} per operation" if threads else "one per core"
 
 
 def _mapped(plans: tuple[LayerPlan, ...]) -> list[LayerPlan]:

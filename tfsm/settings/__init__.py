@@ -7,7 +7,7 @@ this package does not import TensorFlow.
 from __future__ import annotations
 
 from tfsm.settings.resolve import GeneralSettings, resolve, resolve_general
-from tfsm.settings.schema import EngineOptions, ResolvedSettings, RunOptions, Settings
+from tfsm.settings.schema import EngineOptions, ResolvedSettings, RunOptions, Settings, choose_threads
 from tfsm.settings.sources import built_in_path, config_paths, nearest_path
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "RunOptions",
     "Settings",
     "built_in_path",
+    "choose_threads",
     "config_paths",
     "nearest_path",
     "resolve",

@@ -13,6 +13,7 @@ from typing_extensions import Doc
 
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Adapt, Compile, Failures, Init, Stop
+from tfsm.plugins.registry import Entry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,9 @@ class EngineOptions:
     memory: Annotated[float, Gt(0), Doc("memory budget of the engine in GiB")] = 4.0
     width: Annotated[int | None, Ge(1), Doc("runs evolved in lock step; none: as many as memory allows")] = None
     reuse: Annotated[bool, Doc("cache sensitivities for a parent's next child, if memory allows")] = True
+    threads: Annotated[
+        int | None, Ge(1), Doc("threads per operation; none: what the domain declares, or one per core")
+    ] = None
 
 
 ENGINE_KEYS: Final = tuple(field.name for field in fields(EngineOptions))
@@ -152,6 +156,7 @@ ADDED_LATER: Final[Mapping[str, Any]] = MappingProxyType(
     {
         "divergence": None,
         "offspring": None,
+        "engine.threads": None,
         "mutation_options.guard": "paper",
         "mutation_options.guard_share": 0.01,
         "mutation sm-g-abs": {"mutation_options.probes": None},
@@ -218,6 +223,15 @@ def _leave_out(settings: Mapping[str, Any], prefix: str, defaults: Mapping[str, 
         elif path not in defaults or defaults[path] != value:
             kept[key] = value
     return kept
+
+
+def choose_threads(settings: Settings, domain: Entry) -> int | None:
+    """Return the number of threads per operation to start TensorFlow with; None: as many as it likes.
+
+    A domain knows how small its own network is; another model may have any size.
+    """
+    chosen: int | None = settings.engine.get("threads")
+    return domain.threads if chosen is None and settings.model is None else chosen
 
 
 def flatten_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -89,11 +89,32 @@ def _prune(folder: Path) -> None:
         total -= size
 
 
-def import_tensorflow() -> None:
-    """Import TensorFlow without its start-up notices."""
+THREADS: Final = "TF_NUM_INTRAOP_THREADS"
+
+
+def set_threads(environ: MutableMapping[str, str], threads: int | None, *, required: bool = False) -> None:
+    """Set the number of threads per operation, which TensorFlow reads when it starts.
+
+    Args:
+        environ: the environment.
+        threads: the number; None: as many as TensorFlow likes.
+        required: whether it overrides what the user has set in the environment.
+    """
+    if threads is not None and (required or THREADS not in environ):
+        environ[THREADS] = str(threads)
+
+
+def import_tensorflow(threads: int | None = None, *, required: bool = False) -> None:
+    """Import TensorFlow without its start-up notices.
+
+    Args:
+        threads: threads per operation, if TensorFlow is not imported yet; None: as many as it likes.
+        required: whether it overrides what the user has set in the environment.
+    """
     set_tensorflow_environment(os.environ)
     if "tensorflow" not in sys.modules:
         use_compile_cache(os.environ)
+        set_threads(os.environ, threads, required=required)
     # The notices are printed before TensorFlow reads the log level.
     with silence_stderr():
         import tensorflow as tf

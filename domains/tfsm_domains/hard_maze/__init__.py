@@ -35,5 +35,9 @@ def tfsm_register_domains(registry: Registry) -> None:
     }
     for name, (attribute, description) in networks.items():
         registry.add(
-            name, f"tfsm_domains.hard_maze.domain:{attribute}", description=description, options=HardMazeOptions
+            name,
+            f"tfsm_domains.hard_maze.domain:{attribute}",
+            description=description,
+            options=HardMazeOptions,
+            threads=1 if name == "hard-maze" else None,
         )

@@ -33,4 +33,5 @@ def tfsm_register_domains(registry: Registry) -> None:
         "tfsm_domains.parity.parity:Parity",
         description="classify the parity of bit sequences with a recurrent network",
         options=ParityOptions,
+        threads=1,
     )

@@ -30,16 +30,19 @@ def tfsm_register_domains(registry: Registry) -> None:
         "tfsm_domains.toy.simple:SimpleEasy",
         description="two weights; only the insensitive one matters",
         options=SimpleOptions,
+        threads=1,
     )
     registry.add(
         "simple-medium",
         "tfsm_domains.toy.simple:SimpleMedium",
         description="two weights to tune, one 1,000 times as sensitive as the other",
         options=SimpleOptions,
+        threads=1,
     )
     registry.add(
         "simple-washout",
         "tfsm_domains.toy.simple:SimpleWashout",
         description="like simple-medium, with two experiences whose gradients cancel",
         options=SimpleOptions,
+        threads=1,
     )
