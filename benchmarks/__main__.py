@@ -18,6 +18,7 @@ PARTS = {
     "c": ("other_libraries", "the same genetic algorithm in other libraries"),
     "d": ("growth", "how the cost of a child grows"),
     "e": ("flop_rate", "floating-point rate, compared with plain matrix products"),
+    "f": ("offspring", "evaluations per second of one run that makes many children at once"),
 }
 
 

@@ -19,9 +19,11 @@ FOREVER = tf.constant(2**30)
 """A budget that no benchmark uses up."""
 
 
-def resolve_settings(domain: str, mutation: str, runs: int) -> Settings:
+def resolve_settings(
+    domain: str, mutation: str, runs: int, offspring: int | None = None, selection: str | None = None
+) -> Settings:
     """Return the built-in settings of a domain and an operator, regardless of a tfsm.toml nearby."""
-    overrides = {"runs": runs}
+    overrides = {"runs": runs, "offspring": offspring, "selection": selection}
     return resolve(
         load_plugins(), domain=domain, mutation=mutation, overrides=overrides, config=built_in_path()
     ).settings
@@ -38,7 +40,8 @@ def build_endless_engine(settings: Settings) -> Engine:
 def start_engine(engine: Engine) -> Engine:
     """Draw and evaluate the initial populations of an engine, and return it."""
     engine.reset(0)
-    engine.initialize(tf.constant(engine.state.population), *_lanes(engine), tf.constant(engine.state.population))
+    steps = engine.batches.count(0, engine.state.population)
+    engine.initialize(tf.constant(steps), *_lanes(engine), tf.constant(engine.state.population))
     engine.state.set_baseline()
     return engine
 
@@ -70,5 +73,5 @@ def make_stepper(engine: Engine, steps: int) -> Callable[[], Any]:
 
 def _lanes(engine: Engine) -> tuple[tf.Tensor, tf.Tensor]:
     """Return the lanes of a batch, padded with idle ones to its minimum width, and the number of active ones."""
-    runs, width = engine.state.runs, engine.plan.width
+    runs, width = engine.state.runs, engine.widths[0]
     return tf.range(width) * tf.cast(tf.range(width) < runs, tf.int32), tf.constant(runs)

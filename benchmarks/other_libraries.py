@@ -94,7 +94,11 @@ def _measure_calls(processes: dict[str, LibraryProcess], kind: str, effort: Effo
 
 def _make_row(library: str, name: str, samples: Samples) -> dict[str, object]:
     row: dict[str, object] = {"algorithm": name, "evaluations/s": compute_rate(samples[name], 1.0)}
-    for tfsm in (tfsm for tfsm in ("tfsm, generational", "tfsm, 250 runs", "tfsm, 20 runs") if tfsm in samples):
+    for tfsm in (
+        tfsm
+        for tfsm in ("tfsm, generational", "tfsm, truncation", "tfsm, 250 runs", "tfsm, 20 runs")
+        if tfsm in samples
+    ):
         times: Quartiles | None = None if library == "tfsm" else compute_ratio(samples[name], samples[tfsm])
         row[f"{tfsm}: x"] = times
         if tfsm != "tfsm, 20 runs":

@@ -18,6 +18,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.synthetic_domains import SleepingDomain
 from tfsm.interfaces import Observer
 from tfsm.parallel.pool import worker_environment
@@ -42,6 +44,8 @@ class RateObserver(Observer):
         return {"rate": evaluations / wall, "driver_seconds": busy / evaluations}
 
 
+OFFSPRING = 32
+DRIVER_SIZES = ((1, 1), (8, 1), (32, 1), (1, OFFSPRING), (8, OFFSPRING))
 BACKENDS = (("local", None), ("processes", 1), ("processes", 2), ("ray", 2))
 
 
@@ -75,18 +79,20 @@ def measure_children(quick: bool) -> list[dict[str, Any]]:
     from tfsm import evolve
 
     rows = []
-    cases = [("processes", w, 0.0) for w in ((1,) if quick else (1, 2, 4))]
-    cases += [("processes", w, 0.05) for w in ((1, 2) if quick else (1, 2, 4, 8))]
-    cases += [("ray", w, s) for w, s in (((1, 0.0),) if quick else ((1, 0.0), (4, 0.0), (4, 0.05)))]
-    for backend, workers, seconds in cases:
+    cases = [("processes", w, 0.0, 1) for w in ((1,) if quick else (1, 2, 4))]
+    cases += [("processes", w, 0.05, 1) for w in ((1, 2) if quick else (1, 2, 4, 8))]
+    cases += [("ray", w, s, 1) for w, s in (((1, 0.0),) if quick else ((1, 0.0), (4, 0.0), (4, 0.05)))]
+    cases += [(backend, w, 0.0, OFFSPRING) for backend in ("processes", "ray") for w in ((1,) if quick else (1, 2))]
+    for backend, workers, seconds, offspring in cases:
         rate = RateObserver()
-        budget = 2_000 if seconds == 0.0 else int(12 * workers / (seconds + 0.003))
+        budget = 2_000 * offspring if seconds == 0.0 else int(12 * workers / (seconds + 0.003))
         evolve(
             SleepingDomain(seconds=seconds),
             mutation="control",
             runs=2,
             evaluations=(budget + 40) // 2,
             population=10,
+            offspring=offspring,
             intensity=0.01,
             observers=[rate],
             stop="budget",
@@ -96,32 +102,51 @@ def measure_children(quick: bool) -> list[dict[str, Any]]:
             workers=workers,
             grain="children",
         )
-        rows.append({"backend": backend, "workers": workers, "sleep": seconds, **rate.steady_rate()})
+        row = {"backend": backend, "workers": workers, "sleep": seconds, "offspring": offspring}
+        rows.append(row | rate.steady_rate())
         print(rows[-1], flush=True)
     return rows
 
 
-def measure_driver(counts: Sequence[int] = (1, 8, 32)) -> list[dict[str, Any]]:
-    """Measure the driver's time per child if making it takes no time: the limit of one driver, without messages."""
+def measure_driver(sizes: Sequence[tuple[int, int]] = DRIVER_SIZES) -> list[dict[str, Any]]:
+    """Measure the driver's time per child if making it takes no time: the limit of one driver, without messages.
+
+    Args:
+        sizes: numbers of runs, and of children that each asks for at once.
+    """
     from tfsm.evolution.async_loop import AsyncLoop
 
     rows = []
-    for runs in counts:
-        flags = {"runs": runs, "population": 10, "evaluations": 10_000, "log_every": 100_000}
+    for runs, offspring in sizes:
+        flags = {"runs": runs, "population": 10, "evaluations": 10_000 * offspring, "offspring": offspring}
+        flags["log_every"] = 100_000 * offspring
         prepared, worker = _prepare_worker(SleepingDomain(), "control", flags)
         engine = prepared.engine()
-        loop = AsyncLoop(engine, seed=0, runs=runs, evaluations=10_000, log_every=100_000)
+        loop = AsyncLoop(engine, seed=0, runs=runs, evaluations=flags["evaluations"], log_every=flags["log_every"])
         template = worker.make(loop.ask(1)[0])
         loop.tell(template)
-        diagnostics = dict.fromkeys(engine.diagnostics, 0.0)
-        made, start = -20 * runs, time.perf_counter()
-        while made < 400 + 20 * runs:
+
+        def answer(request: Any, template: Any = template, names: Any = engine.diagnostics) -> Any:
+            """Return a result at once: the first child that was made, as often as needed."""
+            take = np.zeros([request.count], int)
+            return replace(
+                template,
+                run=request.run,
+                number=request.number,
+                genomes=template.genomes[take],
+                evaluation=tuple(leaf[take] for leaf in template.evaluation),
+                diagnostics={name: np.zeros([request.count], np.float32) for name in names},
+                divergence=None,
+            )
+
+        made, start = -20 * runs * offspring, time.perf_counter()
+        while made < (400 + 20 * runs) * offspring:
             requests = loop.ask(runs)
             if made <= 0:  # the initial population, and compiling
                 start = time.perf_counter()
-            loop.tell(*(replace(template, run=r.run, number=r.number, diagnostics=diagnostics) for r in requests))
-            made += len(requests)
-        rows.append({"runs": runs, "seconds": (time.perf_counter() - start) / made})
+            loop.tell(*(answer(request) for request in requests))
+            made += sum(request.count for request in requests)
+        rows.append({"runs": runs, "offspring": offspring, "seconds": (time.perf_counter() - start) / made})
         print(rows[-1], flush=True)
     return rows
 
@@ -157,7 +182,7 @@ def measure_first_person() -> dict[str, float]:
 def _prepare_worker(domain: Any, mutation: str, flags: dict[str, Any]) -> tuple[Any, Any]:
     from tfsm.evolution.async_worker import ChildWorker
     from tfsm.plugins import load_plugins
-    from tfsm.runs.build import prepare, without_reuse
+    from tfsm.runs.build import prepare, settings_for_children
     from tfsm.settings import resolve
 
     plugins = load_plugins()
@@ -165,8 +190,8 @@ def _prepare_worker(domain: Any, mutation: str, flags: dict[str, Any]) -> tuple[
         plugins, domain = plugins.with_part("domain", domain)
     sets = ["size=3", "intensity=0.01"] if mutation == "control" else []
     resolved = resolve(plugins, domain=domain, mutation=mutation, overrides=flags, sets=sets)
-    prepared = prepare(plugins, without_reuse(resolved.settings))
-    return prepared, ChildWorker(prepared.variation())
+    prepared = prepare(plugins, settings_for_children(resolved.settings))
+    return prepared, ChildWorker(prepared.variation(), prepared.batches.size)
 
 
 def _measure_with_one_thread(part: str, *flags: str) -> Any:

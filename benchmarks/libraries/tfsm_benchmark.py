@@ -17,6 +17,7 @@ from tfsm.plugins.registry import build_part
 
 GENERATIONS = 10
 STEPS = 16
+TRUNCATION = "`tfsm run` with truncation: population 250, a whole generation at once, {steps} generations per call"
 LOCK_STEP = "steady state: {runs} runs at once, each with a population of 250, tournaments, one child at a time"
 GENERATIONAL = (
     f"tfsm's operator and domain in a generational GA, {GENERATIONS} generations per call: best half are parents"
@@ -62,6 +63,7 @@ def make_benchmarks(quick: bool) -> LibraryBenchmarks:
         lambda genomes: _evaluate_padded(evaluate, genomes),
         {
             "tfsm, generational": TimedCall(advance, POPULATION * GENERATIONS, GENERATIONAL),
+            "tfsm, truncation": make_truncation_call(),
             **{f"tfsm, {runs} runs": make_lockstep_call(runs) for runs in (() if quick else (20, POPULATION))},
         },
         {
@@ -69,6 +71,12 @@ def make_benchmarks(quick: bool) -> LibraryBenchmarks:
             "tfsm: evaluation": TimedCall(lambda: evaluate(start).numpy(), POPULATION),
         },
     )
+
+
+def make_truncation_call() -> TimedCall:
+    engine = start_engine(build_endless_engine(resolve_settings("parity", "control", 1, selection="truncation")))
+    about = TRUNCATION.format(steps=GENERATIONS)
+    return TimedCall(make_stepper(engine, GENERATIONS), engine.batches.size * GENERATIONS, about)
 
 
 def make_lockstep_call(runs: int) -> TimedCall:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from tfsm.settings import Settings
 
 
-@shared_options("population", "model", "layers", "trust_model", "set_", "profile", "config", "json", "disable_plugin")
+@shared_options(
+    "population", "offspring", "model", "layers", "trust_model", "set_", "profile", "config", "json", "disable_plugin"
+)
 def doctor(
     ctx: typer.Context,
     domain: Annotated[

@@ -84,6 +84,34 @@ def split_turns(nest: Nest, count: int) -> Nest:
     return tf.nest.map_structure(lambda x: tf.reshape(x, [count, x.shape[0] // count, *x.shape[1:]]), nest)
 
 
+def double_lanes(nest: Any) -> Any:
+    """Return individuals `[K, 1, ...]`, or populations or records `[1, ...]`, with a copy of their only lane."""
+
+    def double(x: Tensor, axis: int) -> Tensor:
+        return tf.repeat(x, 2, axis=axis)
+
+    if isinstance(nest, Individuals):
+        tallies = double(nest.tallies, 2)
+        return tf.nest.map_structure(lambda x: double(x, 1), nest._replace(tallies=()))._replace(tallies=tallies)
+    if isinstance(nest, Standing):
+        tallies = double(nest.tallies, 1)
+        return tf.nest.map_structure(lambda x: double(x, 0), nest._replace(tallies=()))._replace(tallies=tallies)
+    return tf.nest.map_structure(lambda x: double(x, 0), nest)
+
+
+def take_lane(outcome: Outcome) -> Outcome:
+    """Return the outcome for the first lane alone."""
+    rows = tf.nest.map_structure(lambda x: x[:1], outcome.standing._replace(tallies=()))
+    return Outcome(
+        outcome.counted[:, :1],
+        outcome.enters[:, :1],
+        outcome.slot[:, :1],
+        outcome.leads[:, :1],
+        rows._replace(tallies=outcome.standing.tallies[:, :1]),
+        tf.nest.map_structure(lambda x: x[:1], outcome.selection_state),
+    )
+
+
 def mark_broken(evaluation: Evaluation) -> Evaluation:
     """Return the evaluation with minus infinity for a fitness that is not finite."""
     fitness = tf.where(tf.math.is_finite(evaluation.fitness), evaluation.fitness, float("-inf"))

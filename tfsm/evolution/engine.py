@@ -18,9 +18,11 @@ from tfsm.evolution.admission import (
     Individuals,
     Outcome,
     Standing,
+    double_lanes,
     find_or_compile_tell,
     mark_broken,
     split_turns,
+    take_lane,
 )
 from tfsm.evolution.batches import Batches, plan_batches
 from tfsm.evolution.compile_plan import TracedFunction, needs_autograph
@@ -113,6 +115,12 @@ class Engine:
         self.tell_initial = TracedFunction(self._tell_initial_batch)
         self.tell = TracedFunction(self._tell_batch)
         self.probe = TracedFunction(self._probe)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The numbers of lanes that a step may have, falling: a batch of several children needs no idle lane."""
+        widths = self.plan.widths()
+        return (*widths[:-1], self.plan.runs) if self.batches.size > 1 and widths[-1] > self.plan.runs else widths
 
     @property
     def reuses_sensitivities(self) -> bool:
@@ -365,7 +373,13 @@ class Engine:
             # Many tiny operations, unless a scheme only compares the fitness of one child and one individual.
             compiled=self.selector.is_stateful or individuals.fitness.shape[0] > 1,
         )
-        return tell(view, individuals, standing)
+        lanes = individuals.fitness.shape[1]
+        if lanes >= self.plan.least_width:
+            return tell(view, individuals, standing)
+        # A second, idle lane: a lone one would be summed in another order.
+        idle = double_lanes(individuals)
+        idle = idle._replace(live=idle.live & [True, False])
+        return take_lane(tell(double_lanes(view), idle, double_lanes(standing)))
 
     def _tally(self, lanes: Tensor, offspring: Offspring, fitness: Tensor) -> dict[str, Tensor]:
         """Return what children add to the tallies: `[B]` each."""
@@ -409,13 +423,13 @@ class Engine:
         at_once = self._probes_at_once
         owners = tf.tile(lanes, [at_once])
 
-        def draw(first: Tensor, owners: Tensor, at_once: int) -> Mating:
+        def draw(first: Tensor) -> Mating:
             # Evaluation numbers below zero are never run, so no real child is drawn by these seeds.
             number = -1 - (MAX_PROBES * evaluations + first + tf.range(at_once)[:, None])
             return self._ask(self._view(lanes), self._first_run + owners, tf.reshape(number, [-1]))
 
         def measure(first: Tensor) -> Tensor:
-            mating = draw(first, owners, at_once)
+            mating = draw(first)
             parents = self._parents(owners, mating)
             return self._divergence_probe.divergence(parents, self._mutate(owners, mating, parents).genome)
 
@@ -427,14 +441,13 @@ class Engine:
             parallel_iterations=1,
         )
         divergence = tf.reshape(divergence, [-1, lanes.shape[0]])[:count]
-        return tf.transpose(divergence), self._probe_sensitivity(lanes, draw(tf.constant(0), lanes, 1))
+        first = tf.nest.map_structure(lambda x: x[: lanes.shape[0]], draw(tf.constant(0)))
+        return tf.transpose(divergence), self._probe_sensitivity(lanes, first)
 
     @property
     def _probes_at_once(self) -> int:
-        """Children per lane that are made at once for the log: as many as in a step, which are compiled already."""
-        if self.plan.one_by_one:
-            return 1
-        return self.batches.size if self.batches.size <= 2 * MAX_PROBES else MAX_PROBES
+        """Children per lane that are made at once for the log: as many as in a step, which is compiled already."""
+        return 1 if self.plan.one_by_one else self.batches.size
 
     def _probe_sensitivity(self, lanes: Tensor, mating: Mating) -> Tensor:
         if not self._divergence_probe.measures_sensitivity:

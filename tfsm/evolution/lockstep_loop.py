@@ -110,7 +110,7 @@ class LockstepLoop:
         self._budget, self._batches = evaluations, engine.batches
         self._intervals = LogIntervals(log_every, engine.batches)
         self._stop, self._checkpoints = stop, checkpoints
-        self._scheduler = StepScheduler(engine.plan.widths())
+        self._scheduler = StepScheduler(engine.widths)
         self._reporter = Reporter(engine, seed=seed, log_every=log_every, observers=observers)
         if any(checkpoint.async_runs for checkpoint in saved):
             raise TfsmError("these runs were evolved child by child, and cannot be resumed in lock step")

@@ -55,7 +55,7 @@ class Reporter:
         self, engine: Engine, *, seed: int, log_every: int, observers: Sequence[Observer], width: int | None = None
     ) -> None:
         self._engine, self._seed, self._observers = engine, seed, observers
-        self._width = width or engine.plan.width
+        self._width = width or engine.widths[0]
         self._sections = find_sections(engine.network.model)
         self._probes = tf.constant(probe_count(log_every))
         self.first_run = 0
