@@ -1,4 +1,4 @@
-"""Draw the pixel mazes: the map with the agents, and next to it the view of the first agent."""
+"""Draw the pixel mazes: the map with the agents, and next to it what a single agent sees."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ FAILS: Final[Color] = (190, 120, 150)
 
 @dataclass(frozen=True)
 class PixelFilm:
-    """A film of agents in a maze. The first one is followed; of the others only the trails are drawn."""
+    """A film of agents in a maze. The first one is followed; of the others only the trails are drawn.
+
+    The view of the first one is next to the map, unless there are others.
+    """
 
     layout: MazeLayout
     trails: np.ndarray
@@ -81,7 +84,9 @@ class PixelFilm:
         return len(self._touched(agent, index))
 
     def _add_view(self, image: np.ndarray, index: int) -> np.ndarray:
-        """Put the agent's view next to the map, enlarged by an integer factor."""
+        """Put the agent's view next to the map, enlarged by an integer factor; not next to a map of several agents."""
+        if len(self.trails) > 1:
+            return image
         height = image.shape[0]
         times = max(1, (height - 40) // self.pictures.shape[1])
         seen = np.kron(self.pictures[index], np.ones([times, times], np.uint8))

@@ -156,7 +156,7 @@ class FirstPersonMaze(PixelMaze):
         return FirstPersonEpisode(tf.transpose(past.stack(), [1, 0, 2]), pose[:, :2], done, finite, track)
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
-        """Film agents, with the view of the first one next to the map."""
+        """Film agents, with the view next to the map if there is only one."""
         simulate = tf.function(lambda: self.simulate(network, genomes, trail=True), autograph=False)
         trail = simulate().trail.numpy()
         pictures = draw(self.walls, None, tf.constant(trail[0, :, :2]), tf.constant(trail[0, :, 2])).numpy()

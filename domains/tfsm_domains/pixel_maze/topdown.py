@@ -204,7 +204,7 @@ class TopdownMaze(PixelMaze):
         return tf.constant(self.grid.views[..., None])
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
-        """Film agents, with the view of the first one next to the map."""
+        """Film agents, with the view next to the map if there is only one."""
         squares = self.simulate(network, genomes).squares.numpy()
         pictures = self.gray_views()[self.grid.view[squares[0]]]
         return PixelFilm(self.layout, self.grid.centers[squares], pictures, rate=RATE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,9 @@ def test_mazes_can_be_inspected_drawn_and_pickled(maze: Maze) -> None:
     assert first.shape == last.shape == still.shape
     assert first.shape[0] % 2 == first.shape[1] % 2 == 0
     assert (first != still).any()
+    alone = replace(film, trails=film.trails[:1]).frame(0)  # next to the map is what the agent sees
+    assert alone.shape[0] == first.shape[0]
+    assert alone.shape[1] > first.shape[1]
     drawn = maze.picture(np.array([0, 10]), np.full((2, 5, 2), 1.5))
     assert drawn.dtype == np.uint8
     copy = pickle.loads(pickle.dumps(maze))
