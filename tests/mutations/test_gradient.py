@@ -25,6 +25,7 @@ from tfsm.kernels.random import root_seed
 from tfsm.kernels.sensitivity import divergence, hessian_vector_product
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
+from tfsm_domains.pixel_maze.topdown import TopdownMaze
 
 INPUTS = arrays(np.float64, (4, 3), elements=st.floats(-10, 10).map(lambda x: round(x, 3)))
 
@@ -538,6 +539,13 @@ def test_many_outputs_are_estimated_and_few_are_exact() -> None:
     assert many.network.output_size == 2
     part = operator("sm-g-rms")
     assert part.probe_count(few.network) == 0
+    # SM-G-SUM sums over rows first, so that only the outputs in a row count.
+    assert few.network.row_size is not None
+    assert few.network.row_size < few.network.output_size
+    pixels = Network(TopdownMaze().network())
+    assert (pixels.row_size, pixels.output_size) == (5, 200)
+    assert operator("sm-g-sum").probe_count(pixels) == 0
+    assert part.probe_count(pixels) == 16
     assert operator("sm-g-rms", probes=3).probe_count(few.network) == 3
 
     class Chatty:

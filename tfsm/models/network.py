@@ -69,6 +69,14 @@ class Network:
             total += math.prod(known)
         return total
 
+    @property
+    def row_size(self) -> int | None:
+        """The number K of outputs in a row; None if that is unknown before the model runs."""
+        if not getattr(self.model, "outputs", None):
+            return None
+        sizes = [shape[-1] if len(shape) > 1 else 1 for shape in self._output_shapes()]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
     def noise(self, seed: Tensor) -> Tensor:
         """Draw the noise of a mutation `[..., P]` from seeds `[..., 2]`: standard normal, times each weight's share."""
         return self.scale_by_share(gaussian(seed, self.size, self.dtype))

@@ -114,7 +114,12 @@ class ProbedMutation(ProbedOptions, GradientMutation, ABC):
         """Return the number of probes; 0 for the exact sensitivity, the default for a network with few outputs."""
         if self.probes is not None:
             return self.probes
-        return 0 if network.output_size is not None and network.output_size <= MAX_EXACT_OUTPUTS else DEFAULT_PROBES
+        passes = self.count_passes(network)
+        return 0 if passes is not None and passes <= MAX_EXACT_OUTPUTS else DEFAULT_PROBES
+
+    def count_passes(self, network: Network) -> int | None:
+        """Return the number of backward passes that the exact sensitivity takes; None if it is unknown."""
+        return network.output_size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +131,10 @@ class SafeMutationSum(ProbedMutation):
     The sum is not divided by the number of experiences: opposite signs wash out in it, and the paper found that the
     larger `s` makes up for some of that. An intensity is therefore tied to a number of experiences.
     """
+
+    def count_passes(self, network: Network) -> int | None:
+        """Return the number of outputs in a row: the rows of a sequence or image are summed before they are derived."""
+        return network.row_size
 
     def sensitivity(
         self, network: Network, genome: Tensor, experience: Nest, direction: Tensor, seed: Tensor | None = None
