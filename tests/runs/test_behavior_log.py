@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tfsm.evolution.lockstep_loop import LogIntervals
+from tfsm.evolution.batches import Batches, LogIntervals
 from tfsm.evolution.observers import PopulationSnapshot
 from tfsm.runs.behavior_log import BehaviorFiles, read_behavior
 
@@ -32,14 +32,14 @@ def parts_file(directory: Path) -> Path:
 
 
 def reopen(directory: Path) -> BehaviorFiles:
-    files = BehaviorFiles(directory, LogIntervals(20, 0))
+    files = BehaviorFiles(directory, LogIntervals(20, Batches(initial_population=0)))
     files.reopen()
     return files
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> BehaviorFiles:
-    files = BehaviorFiles(tmp_path, LogIntervals(20, 0))
+    files = BehaviorFiles(tmp_path, LogIntervals(20, Batches(initial_population=0)))
     for evaluations in (20, 40, 60):
         files.add(make_snapshot(0, evaluations))
     return files

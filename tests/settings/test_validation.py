@@ -55,7 +55,7 @@ IN_FILES = [
     ("[run]\nintensity = -0.5", "[run] intensity=-0.5: expected a number >= 0"),
     ("[run]\nintensity = nan", "[run] intensity=NaN: expected a finite number >= 0"),
     ("[run]\nintensity = inf", "[run] intensity=Infinity: expected a finite number >= 0"),
-    ('[run]\nintensity = "1"', '[run] intensity="1": expected a number >= 0, without quotes'),
+    ('[run]\nintensity = "1"', '[run] intensity="1": expected a number >= 0 or none, without quotes'),
     ("[run.intensity]\nsm-r = -1", "[run.intensity] sm-r=-1: expected a number >= 0"),
     ("[run.intensity]\nsm-gabs = 1", "[run.intensity]: no mutation named 'sm-gabs', did you mean 'sm-g-abs'?"),
     ("[domains.parity.intensity]\ncontrol = false", "[domains.parity.intensity] control=false: expected a"),

@@ -124,7 +124,7 @@ def mutate(
 
 def _check_strength(intensity: float | None, divergence: str | None) -> None:
     """Raise an error for a wrong intensity or divergence, before TensorFlow starts."""
-    from tfsm.settings.schema import parse_divergence
+    from tfsm.plugins.options import parse_divergence
 
     if intensity is not None and divergence is not None:
         raise TfsmError("--intensity and --divergence exclude each other, give one of them")

@@ -16,7 +16,6 @@ from typing_extensions import TypeIs
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import Plan, TracedFunction, needs_autograph
-from tfsm.evolution.divergence_target import DivergenceTarget, perturb
 from tfsm.interfaces import (
     Adapt,
     Child,
@@ -29,12 +28,12 @@ from tfsm.interfaces import (
     Tensor,
 )
 from tfsm.kernels.experience import to_dense
-from tfsm.kernels.line_search import SEARCH_DIAGNOSTICS
 from tfsm.kernels.random import fold_in, gaussian, root_seed, split
 from tfsm.kernels.sensitivity import divergence
 from tfsm.models.network import Network
 
 if TYPE_CHECKING:
+    from tfsm.evolution.divergence_target import DivergenceTarget
     from tfsm.evolution.evaluation import Evaluator
     from tfsm.evolution.initialization import Initializer
     from tfsm.evolution.state import State
@@ -128,6 +127,8 @@ def mutate_batch(
 
 
 def _perturb(mutation: Mutation, network: Network, parents: Tensor, experience: Nest, seed: Tensor) -> Tensor:
+    from tfsm.evolution.divergence_target import perturb  # most runs have an intensity
+
     if getattr(mutation, "batched", False):
         return perturb(mutation, network, parents, experience, seed)
 
@@ -464,6 +465,8 @@ class Variation:
     def diagnostic_names(self) -> list[str]:
         """Return the names of the operator's diagnostics, in order."""
         if self._target is not None and not getattr(self.mutation, "targets_divergence", False):
+            from tfsm.kernels.line_search import SEARCH_DIAGNOSTICS
+
             return sorted(SEARCH_DIAGNOSTICS)
         lanes, seen = self.plan.width, self._experience_specs()
         parents = tf.TensorSpec([lanes, self.network.size], self.network.dtype)

@@ -25,7 +25,7 @@ from tfsm.kernels.random import fold_in, gaussian, root_seed
 from tfsm.models.genome import flatten
 from tfsm.models.inputs import prepare_inputs
 from tfsm.models.network import Network
-from tfsm.settings.schema import parse_divergence
+from tfsm.plugins.options import parse_divergence
 
 __all__ = ["divergence", "initial", "mutate", "outputs", "sensitivity", "streams"]
 

@@ -25,9 +25,8 @@ from tfsm.models.compatibility import check_differentiable
 from tfsm.models.genome import check_model
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
-from tfsm.plugins.options import option_names, validate
+from tfsm.plugins.options import Divergence, option_names, validate
 from tfsm.plugins.registry import build_part
-from tfsm.settings.schema import Divergence
 
 MAX_CACHED: Final = 64
 """More than a program with a few operators needs, and few enough for one that keeps making new ones."""

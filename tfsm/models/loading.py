@@ -15,7 +15,6 @@ from tfsm.errors import TfsmError, suggestion
 from tfsm.models.genome import check_model
 from tfsm.models.names import check_model_file, is_builder, summarize_error
 from tfsm.models.rules.recurrent import DualBiasLSTMCell  # noqa: F401  # registers it with Keras
-from tfsm.models.safe_loading import check_config, check_size, read_archive
 
 
 def load_model(path: str | Path, *, trust: bool = False) -> keras.Model:
@@ -25,6 +24,8 @@ def load_model(path: str | Path, *, trust: bool = False) -> keras.Model:
         path: the file.
         trust: load the file whatever it contains, also a legacy `.h5` file; code in it runs.
     """
+    from tfsm.models.safe_loading import check_config, read_archive
+
     file = Path(path)
     check_model_file(file, trust)
     try:
@@ -40,6 +41,8 @@ def load_model(path: str | Path, *, trust: bool = False) -> keras.Model:
 
 
 def _check_memory(config: dict[str, Any]) -> None:
+    from tfsm.models.safe_loading import check_size
+
     try:
         check_size(config | {"compile_config": None})
     except TfsmError:

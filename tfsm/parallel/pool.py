@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast, get_args
 
 from tfsm.errors import TfsmError, suggestion
-from tfsm.parallel.processes import Frames, count_cores
-from tfsm.parallel.worker import MessageKind, Task, pack_task, unpack
 from tfsm.utils.tf_startup import set_tensorflow_environment, use_compile_cache
+
+if TYPE_CHECKING:
+    from tfsm.parallel.processes import Frames
+    from tfsm.parallel.worker import MessageKind, Task
 
 MAX_FAILED_STARTS: Final = 3
 """How often a worker may die before it is ready until the pool gives up."""
@@ -81,6 +83,8 @@ class BasePool(ABC, Generic[Handle]):
 
     def submit(self, worker: int, task: Task) -> None:
         """Give a task to an idle worker."""
+        from tfsm.parallel.worker import pack_task
+
         handle = self._workers[worker]
         if handle.busy or self._closed:
             raise ValueError(f"worker {worker} {'is closed' if self._closed else 'has a task'}")
@@ -159,6 +163,8 @@ class BasePool(ABC, Generic[Handle]):
 
     def _receive(self, handle: Handle, kind: str, frames: Frames) -> bool:
         """Take a message of a worker; return False if it could not be loaded and the worker was replaced."""
+        from tfsm.parallel.worker import unpack
+
         if kind == "ready":
             handle.ready = True
             self._failed_starts[handle.number] = 0
@@ -169,7 +175,7 @@ class BasePool(ABC, Generic[Handle]):
             self._replace(handle, f"its message cannot be loaded ({type(error).__name__}: {error})")
             return False
         handle.busy = kind == "event"
-        self._messages.append(Message(handle.number, cast(MessageKind, kind), content))
+        self._messages.append(Message(handle.number, cast("MessageKind", kind), content))
         return True
 
     def _replace(self, handle: Handle, reason: str) -> None:
@@ -198,6 +204,8 @@ def worker_environment(
             environment, or else an equal share of the cores.
         environ: the environment to start from.
     """
+    from tfsm.parallel.processes import count_cores
+
     variables = dict(environ)
     for name in THREAD_VARIABLES:
         if threads is not None:
@@ -239,6 +247,7 @@ class Backend:
 
             return RayPool(self.workers, self.address, notify=notify)
         from tfsm.parallel.process_pool import ProcessPool
+        from tfsm.parallel.processes import count_cores
 
         return ProcessPool(self.workers or count_cores())
 

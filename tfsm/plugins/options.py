@@ -11,9 +11,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
-from math import isfinite
+from math import inf, isfinite, nan
 from types import MappingProxyType, NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from annotated_types import Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen, MultipleOf
 
@@ -275,3 +286,35 @@ def _long(kind: Any) -> str:
         return f"a list of {items}"
     words = {bool: "yes or no", int: "an integer", float: "a number", str: "text"}
     return words.get(kind) or f"a {_short(kind)}"
+
+
+class Divergence(NamedTuple):
+    """How far the outputs of a child move."""
+
+    value: float
+    relative: bool
+    """Whether the value is a share of the variance of the parent's outputs over its experience."""
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:g}%" if self.relative else f"{self.value:g}"
+
+
+def parse_divergence(given: float | str) -> Divergence:
+    """Parse a divergence: a number, or a percentage of the variance of the outputs.
+
+    >>> parse_divergence("1%")
+    Divergence(value=0.01, relative=True)
+    >>> parse_divergence(0.5)
+    Divergence(value=0.5, relative=False)
+    """
+    text = given.strip() if isinstance(given, str) else given
+    relative = isinstance(text, str) and text.endswith("%")
+    try:
+        if isinstance(text, bool):
+            raise ValueError
+        value = float(text.removesuffix("%")) / 100 if isinstance(text, str) and relative else float(text)
+    except (TypeError, ValueError):
+        value = nan
+    if not 0 <= value < inf:
+        raise TfsmError(f"divergence: expected a number >= 0 or a percentage, such as 0.01 or 1%, got {given!r}")
+    return Divergence(value, relative)

@@ -14,7 +14,6 @@ import numpy as np
 from tfsm.errors import TfsmError
 from tfsm.evolution.observers import PopulationSnapshot
 from tfsm.models.names import summarize_error
-from tfsm.models.safe_loading import check_arrays
 from tfsm.runs.records import BEHAVIOR, behavior_file
 from tfsm.utils.atomic import atomic_write, flush_to_disk
 
@@ -26,6 +25,8 @@ _LENGTH: Final = struct.Struct("<Q")
 
 def read_behavior(file: Path) -> dict[str, np.ndarray]:
     """Return all tables of a file: evaluations `[T]`, behavior `[T, N, D]` and more."""
+    from tfsm.models.safe_loading import check_arrays
+
     try:
         # Opened here, because NumPy leaves a file open that it cannot read.
         with file.open("rb") as opened:

@@ -6,14 +6,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.batches import Batches, plan_batches
 from tfsm.evolution.compile_plan import Plan, choose_compiler, make_plan
-from tfsm.evolution.divergence_target import DivergenceTarget
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluation import Evaluator, FailurePolicy
 from tfsm.evolution.initialization import Initializer
@@ -25,9 +24,12 @@ from tfsm.models.genome import check_model
 from tfsm.models.loading import load_or_build_model
 from tfsm.models.network import Network, build_network
 from tfsm.plugins import Plugins, load_plugins
+from tfsm.plugins.options import parse_divergence
 from tfsm.plugins.registry import Entry, Kind, build_part
 from tfsm.settings import ResolvedSettings, Settings, resolve
-from tfsm.settings.schema import parse_divergence
+
+if TYPE_CHECKING:
+    from tfsm.evolution.divergence_target import DivergenceTarget
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ def divergence_target(settings: Settings) -> DivergenceTarget | None:
     """Return how children are rescaled; None if the settings have an intensity."""
     if settings.divergence is None:
         return None
+    from tfsm.evolution.divergence_target import DivergenceTarget
+
     return DivergenceTarget(relative=parse_divergence(settings.divergence).relative)
 
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.event_log import Event, read_events
 from tfsm.evolution.lockstep_loop import LockstepLoop
 from tfsm.evolution.observers import RunResult, Status
 from tfsm.parallel.pool import Backend, Pool
@@ -26,14 +25,17 @@ from tfsm.runs.build import (
     prepare,
     settings_for_children,
 )
-from tfsm.runs.child_tasks import ChildDispatcher
 from tfsm.runs.directory import check_free
 from tfsm.runs.observers import build_observers
 from tfsm.runs.result import Result, describe_error, to_user_error
 from tfsm.runs.resume import use_saved_inputs
-from tfsm.runs.run_tasks import GroupedExperiment, GroupResult, evolve_groups
 from tfsm.runs.session import Session
 from tfsm.settings import ResolvedSettings, Settings
+
+# What only workers need is imported where it is used.
+if TYPE_CHECKING:
+    from tfsm.evolution.event_log import Event
+    from tfsm.runs.run_tasks import GroupResult
 
 
 def run_experiment(
@@ -165,6 +167,8 @@ def run_on_workers(
         notify: receives messages for the user.
         order: an event log to replay: results are processed in the same order again.
     """
+    from tfsm.evolution.event_log import read_events
+
     replay = read_events(order) if order is not None else []
     for spec in specs:
         if not spec.resume:
@@ -257,6 +261,9 @@ def _evolve_children(
     notify: Callable[[str], None],
 ) -> None:
     """Evolve one experiment after another, each with all workers."""
+    from tfsm.runs.child_tasks import ChildDispatcher
+    from tfsm.runs.run_tasks import GroupResult
+
     for experiment in running:
         engine = experiment.prepared.engine()
         dispatcher = ChildDispatcher(pool, engine, experiment.session, experiment.recipe, replay=replay, notify=notify)
@@ -272,6 +279,8 @@ def _evolve_runs(
     pool: Pool, running: Sequence[_RunningExperiment], stop: Callable[[], bool], notify: Callable[[str], None]
 ) -> None:
     """Evolve groups of runs of all experiments side by side."""
+    from tfsm.runs.run_tasks import GroupedExperiment, evolve_groups
+
     # Wide groups are faster, so there are only as many as keep all workers busy.
     count = -(-pool.size // len(running))
     grouped = [GroupedExperiment(experiment.session, experiment.recipe, notify) for experiment in running]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 from annotated_types import Ge, Gt, Lt
 from typing_extensions import Doc
 
-from tfsm.errors import TfsmError
 from tfsm.interfaces import Adapt, Compile, Failures, Init, Stop
+from tfsm.plugins.options import parse_divergence
 from tfsm.plugins.registry import Entry
 
 
@@ -168,38 +167,6 @@ Those that only one part did not have are in a table of their own, by the part's
 not recorded. A run that does not use them has the same record, and the same identity in its checkpoints, as before they
 existed.
 """
-
-
-class Divergence(NamedTuple):
-    """How far the outputs of a child move."""
-
-    value: float
-    relative: bool
-    """Whether the value is a share of the variance of the parent's outputs over its experience."""
-
-    def __str__(self) -> str:
-        return f"{100 * self.value:g}%" if self.relative else f"{self.value:g}"
-
-
-def parse_divergence(given: float | str) -> Divergence:
-    """Parse a divergence: a number, or a percentage of the variance of the outputs.
-
-    >>> parse_divergence("1%")
-    Divergence(value=0.01, relative=True)
-    >>> parse_divergence(0.5)
-    Divergence(value=0.5, relative=False)
-    """
-    text = given.strip() if isinstance(given, str) else given
-    relative = isinstance(text, str) and text.endswith("%")
-    try:
-        if isinstance(text, bool):
-            raise ValueError
-        value = float(text.removesuffix("%")) / 100 if isinstance(text, str) and relative else float(text)
-    except (TypeError, ValueError):
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise TfsmError(f"divergence: expected a number >= 0 or a percentage, such as 0.01 or 1%, got {given!r}")
-    return Divergence(value, relative)
 
 
 def added_later(settings: Mapping[str, Any]) -> dict[str, Any]:

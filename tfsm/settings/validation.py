@@ -11,9 +11,9 @@ from tfsm.errors import TfsmError, UnknownNameError, suggestion
 from tfsm.evolution.checkpoint_schedule import parse_interval
 from tfsm.models.names import check_model_name, is_builder, parse_patterns
 from tfsm.plugins import Plugins
-from tfsm.plugins.options import find_problems, option_names
+from tfsm.plugins.options import find_problems, option_names, parse_divergence
 from tfsm.plugins.registry import Entry, Parts
-from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS, EngineOptions, RunOptions, parse_divergence
+from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS, EngineOptions, RunOptions
 from tfsm.settings.sources import PROFILES, STRENGTHS, ConfigSource, SourcedValues, header
 
 TablePath: TypeAlias = tuple[str, ...]
