@@ -57,7 +57,7 @@ def measure_mutants(out: Path, cache: Path, networks: Sequence[str]) -> None:
     done = {tuple(row[key] for key in COLUMNS[:1] + COLUMNS[2:5]) for row in read_rows(file)}
     methods = [("control", "none"), *((operator, guard) for operator in OPERATORS for guard in GUARDS)]
     for name in networks:
-        missing = [(*m, d) for m in methods for d in DIVERGENCES if (name, *m, d) not in done]
+        missing = [(*m, d) for d in DIVERGENCES for m in methods if (name, *m, d) not in done]
         if not missing:
             continue
         case = load_case(name, cache)
@@ -205,8 +205,8 @@ def write_runs(out: Path, cache: Path) -> None:
 def summarize_mutants(rows: Sequence[Mapping[str, str]]) -> list[str]:
     """Return a Markdown table: means over children, next to plain noise at the same divergence."""
     lines = [
-        "| network | weights | operator | guard | divergence | score (parent) | score of plain noise | unseen / seen | "
-        "plain | length / plain |",
+        "| network | weights | operator | guard | divergence | score (parent) | score of plain noise | divergence on "
+        "unseen inputs / target | plain noise | length / plain noise |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     groups: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
@@ -263,6 +263,9 @@ def mean(rows: Iterable[Mapping[str, str]], key: str) -> float:
 
 def draw_mutants(rows: Sequence[Mapping[str, str]], file: Path) -> None:
     """Draw the score retained against the length of the change, relative to plain noise, one panel per network."""
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import PercentFormatter
+
     from tfsm.report.plot_style import OPERATOR_COLORS, house_style, new_figure
 
     networks = list(dict.fromkeys(row["network"] for row in rows))
@@ -284,11 +287,12 @@ def draw_mutants(rows: Sequence[Mapping[str, str]], file: Path) -> None:
                     alpha=0.8,
                 )
             axes.set_xscale("log")
+            axes.set_xticks([1, 2, 5, 10], ["1", "2", "5", "10"])
+            axes.set_xticks([], minor=True)
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0))
             axes.set_title(f"{network}, {int(own[0]['weights']):,} weights")
         for axes in grid[len(networks) :]:
             axes.set_axis_off()
-        from matplotlib.lines import Line2D
-
         handles = [
             Line2D([], [], color=color, marker="s", linestyle="", label=name)
             for name, color in colors.items()
