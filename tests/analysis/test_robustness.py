@@ -16,6 +16,7 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.evaluation import Evaluator
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
+from tfsm.settings import resolve
 from tfsm_domains.parity.parity import Parity
 from tfsm_plugins.mutations.gaussian import Control
 
@@ -85,7 +86,8 @@ def test_a_compiled_operator_is_kept_alive() -> None:
     parents, experience = evaluator.gather_experience(tf.constant(network.genome, network.dtype), 2)
     operator = Control()
     alive = weakref.ref(operator)
-    evaluator.mutate(operator, 0.1, parents, experience, tf.constant([1, 2]))
+    settings = resolve(load_plugins(), domain="parity", mutation="control").settings
+    evaluator.mutate(operator, settings, parents, experience, tf.constant([1, 2]))
     del operator
     gc.collect()
     assert alive() is not None

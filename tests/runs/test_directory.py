@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tfsm.evolution.lockstep_loop import LogIntervals
+from tfsm.evolution.batches import Batches, LogIntervals
 from tfsm.runs.directory import MetricsFile
 
 
@@ -98,7 +98,7 @@ def test_the_final_order_is_that_of_an_uninterrupted_run(tmp_path: Path) -> None
         make_line(0, 40),
     ):
         file.add(entry)
-    file.sort(LogIntervals(20, 0))
+    file.sort(LogIntervals(20, Batches(initial_population=0)))
     assert (tmp_path / "metrics.jsonl").read_bytes() == whole
 
 
@@ -106,7 +106,7 @@ def test_sorting_removes_lines_of_an_interruption_before_the_first_child(tmp_pat
     file = MetricsFile(tmp_path)
     for entry in [make_line(0, 0), make_line(0, 20), make_line(0, 40), make_line(0, 60), make_line(1, 20)]:
         file.add(entry)
-    file.sort(LogIntervals(20, 40))
+    file.sort(LogIntervals(20, Batches(initial_population=40)))
     found = [json.loads(text) for text in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert found == [make_line(1, 20), make_line(0, 60)], "but the last line of a run is kept"
 

@@ -59,7 +59,7 @@ def test_without_a_users_file_a_run_has_the_papers_settings(tmp_path: Path) -> N
             "mean_over_outputs": False,
         },
         selection_options={"size": 5, "removal": "fresh"},
-        engine={"compile": "auto", "memory": 4.0, "width": None, "reuse": True},
+        engine={"compile": "auto", "memory": 4.0, "width": None, "reuse": True, "threads": None},
     )
 
 
@@ -263,7 +263,7 @@ def test_options_of_domain_and_selection_come_from_their_tables(tmp_path: Path) 
 def test_engine_settings_come_from_their_table_and_the_command_line(tmp_path: Path) -> None:
     resolved = resolve_in(tmp_path, '[engine]\ncompile = "graph"\nmemory = 1', sets=["engine.width=3"])
 
-    assert resolved.settings.engine == {"compile": "graph", "memory": 1.0, "width": 3, "reuse": True}
+    assert resolved.settings.engine == {"compile": "graph", "memory": 1.0, "width": 3, "reuse": True, "threads": None}
     assert resolved.sources["engine.compile"] == f"{tmp_path / 'tfsm.toml'} [engine]"
     assert resolved.sources["engine.width"] == "--set engine.width=3"
     assert resolve_in(tmp_path, sets=["memory=2"]).settings.engine["memory"] == 2.0  # the file still says 1

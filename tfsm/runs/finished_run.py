@@ -17,7 +17,7 @@ from tfsm.runs.directory import champion_file
 from tfsm.runs.records import RECORD, behavior_file, read_valid_record
 from tfsm.runs.resume import use_saved_inputs
 from tfsm.settings import Settings
-from tfsm.settings.schema import RUN_KEYS, RunOptions
+from tfsm.settings.schema import RUN_KEYS, RunOptions, require_strength
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ def _settings(record: dict[str, Any], where: str) -> Settings:
         if key.endswith("_options") and not isinstance(value, dict):
             raise TfsmError(f"{where} {key}: expected a table of options")
     options = validate(RunOptions, {key: value for key, value in values.items() if key in RUN_KEYS}, where=where)
+    require_strength(options, where)
     return Settings(**(values | options))
 
 

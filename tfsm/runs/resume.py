@@ -16,7 +16,7 @@ from tfsm.plugins.options import validate
 from tfsm.plugins.registry import Entry
 from tfsm.runs.records import RECORD, read_record, read_valid_record
 from tfsm.settings import EngineOptions, ResolvedSettings, RunOptions, Settings
-from tfsm.settings.schema import added_later, flatten_settings
+from tfsm.settings.schema import added_later, flatten_settings, require_strength
 
 WITHOUT_EFFECT: Final = (
     "engine.",
@@ -136,6 +136,7 @@ def _settings(plugins: Plugins, directory: Path, record: Mapping[str, Any]) -> S
         names = {field.name for field in fields(RunOptions)}
         values = {key: value for key, value in recorded.items() if key in names}
         run: dict[str, Any] = validate(RunOptions, values, where=f"{file}:")
+        require_strength(run, f"{file}:")
         return Settings(domain=recorded["domain"], mutation=recorded["mutation"], **run, **parts)
     except (KeyError, TypeError, AttributeError) as error:
         if isinstance(error, TfsmError):

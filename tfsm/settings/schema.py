@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 from annotated_types import Ge, Gt, Lt
 from typing_extensions import Doc
 
+from tfsm.errors import TfsmError
 from tfsm.interfaces import Adapt, Compile, Failures, Init, Stop
 from tfsm.plugins.options import parse_divergence
 from tfsm.plugins.registry import Entry
@@ -167,6 +168,12 @@ Those that only one part did not have are in a table of their own, by the part's
 not recorded. A run that does not use them has the same record, and the same identity in its checkpoints, as before they
 existed.
 """
+
+
+def require_strength(values: Mapping[str, Any], where: str) -> None:
+    """Raise a `TfsmError` if recorded run settings have neither an intensity nor a divergence."""
+    if values.get("intensity") is None and values.get("divergence") is None:
+        raise TfsmError(f"{where} intensity=null: expected a number >= 0, or a divergence instead")
 
 
 def added_later(settings: Mapping[str, Any]) -> dict[str, Any]:
