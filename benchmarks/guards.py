@@ -9,10 +9,9 @@ Needs scikit-learn: `pip install 'tfsm[study]'`.
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -75,7 +74,7 @@ def search(measure: Callable[[float], float], target: float, start: float) -> fl
 def measure_network(name: str, cache: Path, file: Path) -> None:
     """Measure mutants of one network by all guards."""
     import tfsm
-    from benchmarks.real_networks import read_rows
+    from benchmarks.real_networks import append_rows, read_rows
     from benchmarks.trained_networks import load_case
     from tfsm.models.genome import find_sections
 
@@ -110,18 +109,7 @@ def measure_network(name: str, cache: Path, file: Path) -> None:
             unseen = float(np.square(after - elsewhere).sum(axis=-1).mean()) / target
             scores = [float(case.score(outputs[None])[0]) for outputs in (elsewhere, after)]
             rows.append([name, operator, guard, child, *scores, unseen, np.linalg.norm(change), np.abs(change).max()])
-        append(file, rows)
-
-
-def append(file: Path, rows: Sequence[Sequence[Any]]) -> None:
-    """Append rows to the table, with a header if it is new."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not file.is_file()
-    with file.open("a", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        if is_new:
-            writer.writerow(COLUMNS)
-        writer.writerows([f"{x:.5g}" if isinstance(x, float) else x for x in row] for row in rows)
+        append_rows(file, rows, COLUMNS)
 
 
 def tabulate(file: Path) -> list[str]:

@@ -353,14 +353,14 @@ def read_rows(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def append_rows(file: Path, rows: Iterable[Sequence[Any]]) -> None:
-    """Append rows of mutants to a CSV file, with a header if it is new."""
+def append_rows(file: Path, rows: Iterable[Sequence[Any]], columns: Sequence[str] = COLUMNS) -> None:
+    """Append rows to a CSV file, with a header if it is new; by default those of mutants."""
     file.parent.mkdir(parents=True, exist_ok=True)
     is_new = not file.is_file()
     with file.open("a", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         if is_new:
-            writer.writerow(COLUMNS)
+            writer.writerow(columns)
         writer.writerows([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in rows)
 
 
