@@ -1,6 +1,6 @@
 """Operators beyond the paper compared with its five: evaluations to a solution, and evaluations per second.
 
-python -m benchmarks.beyond            # statistics of the runs in results/, as in docs/beyond-the-paper.md
+python -m benchmarks.beyond            # statistics of the runs in results/, as in docs/results/beyond-the-paper.md
 python -m benchmarks.beyond --speed    # evaluations per second of the whole loop, all operators in one process
 """
 

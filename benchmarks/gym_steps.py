@@ -1,15 +1,18 @@
-"""Steps per second in Gymnasium environments: the bare environment, and one run of tfsm with and without offspring.
+"""Steps per second in Gymnasium environments: bare, in EvoTorch's GymNE, and in one run with and without offspring.
 
 python -m benchmarks.gym_steps [--quick] [--env CartPole-v1]
 
-All sides take turns on one core. Every episode has the same number of steps, whatever the network does, so that the
-sides do the same work: an environment is wrapped so that only the step limit ends an episode.
+All sides take turns on one core. EvoTorch is left out where it is not installed. Every episode has the same number of
+steps, whatever the network does, so that the sides do the same work: an environment is wrapped so that only the step
+limit ends an episode.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from benchmarks import environment
@@ -77,6 +80,30 @@ def make_run_call(name: str, offspring: int | None) -> tuple[Callable[[], object
     return make_stepper(start_engine(build_engine(plugins, settings)), 1), offspring or 1
 
 
+def make_evotorch_call(name: str) -> tuple[Callable[[], object], int]:
+    """Return a call that evaluates a batch in EvoTorch's GymNE, and its number of solutions."""
+    import logging
+
+    import torch
+    from evotorch.neuroevolution import GymNE
+
+    from tfsm_domains.gym import GymOptions
+
+    logging.getLogger("evotorch").setLevel(logging.ERROR)
+    torch.set_num_threads(1)
+    options = GymOptions(env=name)
+    sizes = ["obs_length", *[str(options.units)] * options.layers]
+    hidden = [f"Linear({before}, {after}) >> Tanh()" for before, after in pairwise(sizes)]
+    problem = GymNE(name, " >> ".join([*hidden, f"Linear({sizes[-1]}, act_length)"]), initial_bounds=(-0.5, 0.5))
+    batch = problem.generate_batch(OFFSPRING)
+
+    def evaluate() -> None:
+        batch.forget_evals()
+        problem.evaluate(batch)
+
+    return evaluate, OFFSPRING
+
+
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -96,12 +123,16 @@ def main() -> None:
         endless = register(name)
         sides = {"bare": (make_bare_call(endless), 1), "one child": make_run_call(endless, None)}
         sides[f"offspring {OFFSPRING}"] = make_run_call(endless, OFFSPRING)
+        if importlib.util.find_spec("evotorch") is not None:
+            sides["EvoTorch"] = make_evotorch_call(endless)
         timings = interleave({side: call for side, (call, _) in sides.items()}, Effort.choose(arguments.quick))
         seconds = {side: require_timing(timings, side).seconds for side in sides}
         row: dict[str, object] = {"environment": name}
         for side, (_, children) in sides.items():
             row[side] = compute_rate(seconds[side], float(children * STEPS))
         row["share of bare"] = compute_ratio(seconds["bare"], seconds[f"offspring {OFFSPRING}"], float(OFFSPRING))
+        if "EvoTorch" in sides:
+            row["x EvoTorch"] = compute_ratio(seconds["EvoTorch"], seconds[f"offspring {OFFSPRING}"])
         table.rows.append(row)
     print_table(table, Console())
 

@@ -92,8 +92,8 @@ def make_maze_calls(maze: Any) -> dict[str, Callable[[], object]]:
     from tfsm.kernels.experience import to_dense
     from tfsm.kernels.random import fold_in, root_seed
     from tfsm.models.network import Network
-    from tfsm_plugins.mutations.gaussian import Control
     from tfsm_plugins.mutations.gradient import SafeMutationSecondOrder, SafeMutationSum
+    from tfsm_plugins.mutations.gradient_free import Control
 
     network = Network(maze.network())
     genomes = Initializer().genomes(network, fold_in(root_seed(0), 0, tf.range(GENOMES)))

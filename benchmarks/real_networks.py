@@ -22,7 +22,8 @@ from benchmarks import environment
 
 OPERATORS: Final = ("sm-g-sum", "sm-g-abs", "sm-g-so", "sm-g-rms")
 GUARDS: Final = ("paper", "relative")
-DIVERGENCES: Final = ("1%", "10%")
+DIVERGENCES: Final = ("1%", "10%", "0.01")
+"""Shares of the variance of the outputs, and an absolute divergence, measured with the relative guard alone."""
 SEEN: Final = 64
 """Training inputs that are the experience."""
 UNSEEN: Final = 400
@@ -36,9 +37,11 @@ COLUMNS: Final = (
 TASKS: Final = ("shifted", "scratch")
 INTENSITIES: Final = (0.003, 0.01, 0.03, 0.1)
 """Of the control; the best in a sweep is used for the final runs."""
-SAFE: Final = ("control", "sm-g-sum", "sm-g-abs")
-"""Run at the default divergence; `control` is then plain noise, rescaled."""
-DEFAULT_DIVERGENCE: Final = "1%"
+UNTUNED: Final = (
+    *(("control", "1%"), ("sm-g-sum", "1%"), ("sm-g-abs", "1%")),
+    *(("control", "10%"), ("sm-g-sum", "10%"), ("control", 0.01), ("sm-g-sum", 0.01)),
+)
+"""Operators and divergences; `control` is then plain noise, rescaled."""
 RUNS: Final = 10
 SWEEP_RUNS: Final = 3
 EVALUATIONS: Final = 1_000
@@ -55,9 +58,9 @@ def measure_mutants(out: Path, cache: Path, networks: Sequence[str]) -> None:
 
     file = out / "mutants.csv"
     done = {tuple(row[key] for key in COLUMNS[:1] + COLUMNS[2:5]) for row in read_rows(file)}
-    methods = [("control", "none"), *((operator, guard) for operator in OPERATORS for guard in GUARDS)]
+    methods = list_methods()
     for name in networks:
-        missing = [(*m, d) for d in DIVERGENCES for m in methods if (name, *m, d) not in done]
+        missing = [method for method in methods if (name, *method) not in done]
         if not missing:
             continue
         case = load_case(name, cache)
@@ -70,8 +73,10 @@ def measure_mutants(out: Path, cache: Path, networks: Sequence[str]) -> None:
         score_parent = float(case.score(f.outputs(model, parent[None], case.data.x_test))[0])
         for operator, guard, divergence in missing:
             options = {} if guard == "none" else {"guard": guard}
-            children = f.mutate(model, parents, seen, operator, divergence=divergence, seed=1, **options)
-            target = variance * float(divergence.removesuffix("%")) / 100
+            relative = divergence.endswith("%")
+            value = divergence if relative else float(divergence)
+            children = f.mutate(model, parents, seen, operator, divergence=value, seed=1, **options)
+            target = variance * float(divergence.removesuffix("%")) / 100 if relative else float(divergence)
             reached, elsewhere = (f.divergence(model, parents, children, x) / target for x in (seen, unseen))
             scores = case.score(f.outputs(model, children, case.data.x_test))
             lengths = np.linalg.norm(children - parent, axis=1)
@@ -86,20 +91,36 @@ def measure_mutants(out: Path, cache: Path, networks: Sequence[str]) -> None:
             print(f"{name} {operator} {guard} {divergence}: {scores.mean():.3f} of {score_parent:.3f}", flush=True)
 
 
+def list_methods() -> list[tuple[str, str, str]]:
+    """Return the operator, guard and divergence of each method that is measured."""
+    methods = []
+    for divergence in DIVERGENCES:
+        guards = GUARDS if divergence.endswith("%") else ("relative",)
+        methods.append(("control", "none", divergence))
+        methods += [(operator, guard, divergence) for operator in OPERATORS for guard in guards]
+    return methods
+
+
 # --- Evolution
 
 
 def evolve_all(out: Path, cache: Path, tasks: Sequence[str]) -> None:
-    """Evolve all methods of all tasks, and write the end of each run to `runs.csv`."""
+    """Evolve all methods of all tasks that `runs.csv` does not have, and write the end of each run to it."""
+    done = {(row["task"], row["method"]) for row in read_rows(out / "runs.csv")}
     for task in tasks:
-        for intensity in INTENSITIES:
-            evolve(task, f"sweep-{intensity}", cache, intensity=intensity, runs=SWEEP_RUNS, seed=1)
-            write_runs(out, cache)
-        best = choose_intensity(task, cache)
-        evolve(task, "control-tuned", cache, intensity=best, runs=RUNS)
-        write_runs(out, cache)
-        for operator in SAFE:
-            evolve(task, f"{operator}-{DEFAULT_DIVERGENCE}", cache, operator, divergence=DEFAULT_DIVERGENCE, runs=RUNS)
+        methods: dict[str, dict[str, Any]] = {
+            f"sweep-{intensity}": {"intensity": intensity, "runs": SWEEP_RUNS, "seed": 1} for intensity in INTENSITIES
+        }
+        methods["control-tuned"] = {"runs": RUNS}
+        for operator, divergence in UNTUNED:
+            settings = {"mutation": operator, "divergence": divergence, "runs": RUNS}
+            methods[f"{operator}-{divergence}"] = settings
+        for method, settings in methods.items():
+            if (task, method) in done:
+                continue
+            if method == "control-tuned":
+                settings["intensity"] = choose_intensity(task, cache)
+            evolve(task, method, cache, **settings)
             write_runs(out, cache)
 
 
@@ -167,10 +188,13 @@ def choose_intensity(task: str, cache: Path) -> float:
 
 
 def write_runs(out: Path, cache: Path) -> None:
-    """Write the end of every run: fitness, and the loss and accuracy of the champion on test data."""
+    """Write the end of every run: fitness, and the loss and accuracy of the champion on test data.
+
+    Methods whose run directories are not in the cache keep the rows that they have.
+    """
     from tfsm.analysis.results import load_studies
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for folder in sorted((cache / "runs").glob("*/*")):
         if not (folder / "run.json").is_file():
             continue
@@ -192,6 +216,9 @@ def write_runs(out: Path, cache: Path) -> None:
                         "test_accuracy": line["validation_accuracy"],
                     }
                 )
+    measured = {(row["task"], row["method"]) for row in rows}
+    rows = [row for row in read_rows(out / "runs.csv") if (row["task"], row["method"]) not in measured] + rows
+    rows.sort(key=lambda row: (row["task"], row["method"]))
     out.mkdir(parents=True, exist_ok=True)
     with (out / "runs.csv").open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, list(rows[0]) if rows else [], lineterminator="\n")
@@ -320,7 +347,7 @@ def draw_evolution(cache: Path, out: Path) -> None:
         for folder in folders:
             for study in load_studies([folder], strict=False):
                 methods += [replace_name(method, folder.name) for method in study.methods]
-        if methods:
+        if any(method.name == "control-tuned" for method in methods):
             findings = analyze_study(Study(task, tuple(methods)))
             (out / f"{task}-fitness.png").write_bytes(render_figure("fitness", findings, format="png"))
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from benchmarks.measure import Quartiles
-from tfsm.utils.json_files import to_json
+from tfsm.utils.files import to_json
 
 
 @dataclass

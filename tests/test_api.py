@@ -44,7 +44,7 @@ def test_exactly_the_public_names_are_exported() -> None:
         _ = tfsm.mutat
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("mutation", OPERATORS)
 def test_a_child_differs_from_its_parent_in_trainable_variables_only(model: keras.Model, mutation: str) -> None:
     before = [v.numpy().copy() for v in model.variables]
@@ -58,7 +58,7 @@ def test_a_child_differs_from_its_parent_in_trainable_variables_only(model: kera
     assert child.layers[0].get_config()["units"] == 4
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("mutation", OPERATORS)
 def test_a_seed_determines_the_child(model: keras.Model, mutation: str) -> None:
     first, again, other = (tfsm.flatten(tfsm.mutate(model, X, mutation, 0.05, seed)) for seed in (3, 3, 2**63 - 1))
@@ -66,7 +66,7 @@ def test_a_seed_determines_the_child(model: keras.Model, mutation: str) -> None:
     assert (first != other).any()
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("mutation", OPERATORS)
 def test_no_intensity_is_no_change(model: keras.Model, mutation: str) -> None:
     np.testing.assert_array_equal(tfsm.flatten(tfsm.mutate(model, X, mutation, 0)), tfsm.flatten(model))
@@ -109,7 +109,7 @@ def test_the_default_direction_of_a_sensitivity_is_a_random_unit_vector(model: k
     )
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("mutation", ["sm-g-sum", "sm-g-abs", "sm-g-so"])
 def test_a_model_without_a_gradient_needs_sm_r(mutation: str) -> None:
     many = np.random.default_rng(1).standard_normal((100, 3))

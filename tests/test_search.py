@@ -105,6 +105,7 @@ def test_a_saved_search_continues_bit_for_bit(tmp_path: Path) -> None:
         tfsm.Search(model, "sm-g-abs", 0.1, **OPTIONS | {"seed": 5}).load(file)
 
 
+@pytest.mark.slow
 def test_a_broken_genome_has_no_children() -> None:
     search = tfsm.Search(make_model(), "control", 0.5, **OPTIONS)
     broken = set()
@@ -176,6 +177,7 @@ def test_asking_and_telling_take_turns(asked: tfsm.Search) -> None:
         new.best_model()
 
 
+@pytest.mark.slow
 def test_a_scheme_says_what_it_needs() -> None:
     search = tfsm.Search(make_model(), "control", 0.1, selection="novelty", **OPTIONS)
     search.ask(12)

@@ -38,7 +38,7 @@ __all__ = [
     "unflatten",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _LAZY = {
     **dict.fromkeys(("divergence", "evolve", "mutate", "sensitivity"), "tfsm.api"),

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class TfsmError(Exception):
-    """A mistake that the user can fix; the command line prints the message and exits with code 2."""
+    """A mistake that the user can fix; the command line prints the message and exits with code 2.
+
+    >>> import tfsm
+    >>> try:
+    ...     tfsm.evolve("pairity", mutation="control")
+    ... except tfsm.TfsmError as error:
+    ...     print(error)
+    no domain named 'pairity', did you mean 'parity'?
+    """
 
 
 class UnknownNameError(TfsmError, KeyError):
@@ -45,3 +56,19 @@ def format_error(error: BaseException) -> str:
     """
     lines = [line for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0].strip() if lines else ''}"
+
+
+def import_optional(module: str, *, extra: str, purpose: str) -> Any:
+    """Import a module, or raise a `TfsmError` that says what to install.
+
+    Args:
+        module: the module.
+        extra: the extra of tfsm that installs it.
+        purpose: what needs it; the beginning of the message.
+    """
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # pygame would greet on stdout
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise TfsmError(f"{purpose} needs {package}: pip install 'tfsm[{extra}]'") from None

@@ -11,16 +11,23 @@ import pytest
 import tensorflow as tf
 
 import tfsm
-from tfsm.analysis.robustness import MutantEvaluator, MutantSample, Robustness, measure_robustness
+from tfsm.analysis.robustness import MutantEvaluator, MutantSample, Robustness, build_operator, measure_robustness
 from tfsm.errors import TfsmError
 from tfsm.evolution.evaluation import Evaluator
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 from tfsm.settings import resolve
 from tfsm_domains.parity.parity import Parity
-from tfsm_plugins.mutations.gaussian import Control
+from tfsm_plugins.mutations.gradient_free import Control
 
 PLUGINS = load_plugins()
+
+
+def test_another_operator_is_built_for_a_domain_with_options_that_have_no_default() -> None:
+    run = resolve(PLUGINS, domain="gym", mutation="sm-g-sum", sets=["env=CartPole-v1"], cwd=Path("/")).settings
+    settings, operator = build_operator(PLUGINS, run, "control", None, None)
+    assert settings.domain_options["env"] == "CartPole-v1"
+    assert operator == Control()
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,19 @@ def test_the_command_makes_the_child_of_the_python_function(folder: Path) -> Non
     assert only == {"file": "child.keras", "seed": 5, "divergence": pytest.approx(tfsm.divergence(model, child, X))}
 
 
+def test_a_model_and_its_experience_are_enough(folder: Path) -> None:
+    (folder / "elsewhere").mkdir()
+    (folder / "m.keras").rename(folder / "elsewhere" / "m.keras")
+    done = run("mutate", "elsewhere/m.keras", "--experience", "x.npy")
+    assert done.returncode == 0, done.stderr
+    model, child = tfsm.load_model("elsewhere/m.keras"), tfsm.load_model("m-child.keras")
+    variance = model(X.astype(np.float32)).numpy().var(axis=0).sum()
+    assert tfsm.divergence(model, child, X) == pytest.approx(0.01 * variance, rel=0.051)
+    again = run("mutate", "elsewhere/m.keras", "--experience", "x.npy")
+    assert again.returncode == 2
+    assert "m-child.keras already exists" in again.stderr
+
+
 @pytest.mark.slow
 def test_several_children_have_their_own_numbers_and_seeds(folder: Path) -> None:
     done = run("mutate", "m.keras", "--experience", "x.npy", "--mutation", "sm-r", "--intensity", "0.3",

@@ -63,6 +63,7 @@ def test_json_is_one_document_and_nothing_else(runs: Path) -> None:
     assert done.stderr == "wrote page.html\n"
 
 
+@pytest.mark.slow
 def test_page_and_figures_replace_older_ones(runs: Path) -> None:
     (runs / "page.html").write_text("an older report")
     (runs / "to" / "figures").mkdir(parents=True)

@@ -136,7 +136,6 @@ def test_an_earlier_run_is_never_overwritten(finished: tuple[Path, dict[str, Any
         (["run", "parity", "--mutation", "control", "--set", "bitts=3"], "bits"),
         (["run", "parity", "--mutation", "sm-g-sum", "--set", "floor=-1"], "floor=-1: expected a number > 0"),
         (["run", "parity", "--mutation", "control", "--config", "nowhere.toml"], "nowhere.toml"),
-        (["run", "parity"], "--mutation"),
     ],
 )
 def test_invalid_input_is_one_message_and_writes_nothing(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -350,6 +349,16 @@ def test_doctor_prints_the_path_of_every_layer(folder: Path) -> None:
         "name": "memory", "kind": "GRU", "weights": 54, "way": "native", "per_experience": "by products", "why": "",
     }  # fmt: skip
     assert {layer["weights"] for layer in layers.values()} == {54, 6, 8}
+
+
+@pytest.mark.slow
+def test_a_run_without_an_operator_uses_the_default_one(folder: Path) -> None:
+    np.savez("data.npz", x=np.eye(4, dtype=np.float32), y=np.arange(4))
+    done = run("run", "dataset", "--set", "data=data.npz", "--evaluations", "8", "--population", "5", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    settings = json.loads((folder / "out" / "run.json").read_text())["settings"]
+    assert (settings["mutation"], settings["intensity"]) == ("sm-g-sum", None)
+    assert "needs a DOMAIN" in run("run").stderr
 
 
 def test_doctor_prints_which_layers_fall_back_and_why(folder: Path) -> None:

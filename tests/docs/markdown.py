@@ -10,8 +10,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-ALL_PAGES = [*PAGES, *sorted((DOCS / "adr").glob("*.md")), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+DECISIONS = sorted((DOCS / "adr").glob("*.md"))
+PAGES = [ROOT / "README.md", *sorted(set(DOCS.rglob("*.md")) - set(DECISIONS))]
+ALL_PAGES = [*PAGES, *DECISIONS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,13 @@ def prose(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of the headings, as GitHub makes them."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    """Return the anchors of the headings of a page, as GitHub makes them."""
+    return find_anchors(page.read_text("utf-8"))
+
+
+def find_anchors(markdown: str) -> set[str]:
+    """Return the anchors of the headings of a text."""
+    text = re.sub(r"^```.*?^```$", "", markdown, flags=re.M | re.S)
     headings = re.findall(r"^#+ +(.+?) *$", text, flags=re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

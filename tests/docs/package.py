@@ -10,7 +10,7 @@ from tests.helpers.fake_distribution import FakeSite
 from tfsm.plugins.scaffold import PackageNames, names_for, package_files
 
 EXAMPLE = ROOT / "examples" / "tfsm-example-plugin"
-TUTORIALS = sorted(DOCS.glob("your-own-*.md"))
+TUTORIALS = sorted((DOCS / "guides").glob("your-own-*.md"))
 
 
 def names() -> set[str]:

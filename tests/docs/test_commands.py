@@ -15,6 +15,8 @@ from tfsm.cli.main import app
 from tfsm.plugins import load_plugins
 from tfsm.settings import resolve
 
+EAGER = ("--version", "--help", "--install-completion", "--show-completion")
+"""Options that act when they are parsed."""
 FLAGS = ("intensity", "selection", "runs", "seed", "evaluations", "population")
 
 CASES = [
@@ -27,7 +29,7 @@ CASES = [
 
 def parse(command: Command) -> tuple[str, dict[str, Any]]:
     """Parse a command with the real command line, down to the innermost subcommand, without running it."""
-    words = [word for word in command.words[1:] if word not in ("--version", "--help")]
+    words = [word for word in command.words[1:] if word not in EAGER]
     if not words:
         return "", {}
     current: Any = typer.main.get_command(app)
@@ -46,9 +48,26 @@ def is_run(command: Command) -> bool:
 
 
 def is_expensive(command: Command) -> bool:
-    """Return whether a command takes long, or needs a run directory or a model that does not exist."""
-    slow = ("run", "compare", "sweep", "robustness", "reproduce", "report", "replay", "runs", "mutate", "sensitivity")
-    return command.words[1] in slow or command.words[1:3] == ("plugins", "check") or "--model" in command.words
+    """Return whether a command takes long, or needs something: a run directory, a model, or a shell to complete for."""
+    slow = (
+        "run",
+        "compare",
+        "sweep",
+        "robustness",
+        "reproduce",
+        "report",
+        "replay",
+        "runs",
+        "mutate",
+        "sensitivity",
+        "watch",
+    )
+    completion = ("--install-completion", "--show-completion")  # tests/cli/test_completion.py runs them in real shells
+    return (
+        command.words[1] in (*slow, *completion)
+        or command.words[1:3] == ("plugins", "check")
+        or "--model" in command.words
+    )
 
 
 @pytest.mark.sample(7)

@@ -34,6 +34,8 @@ TEXTS = [
     *TEMPLATES,
     *sorted((ROOT / "examples").rglob("*.py")),
     *sorted((ROOT / "examples").rglob("*.md")),
+    *sorted((ROOT / "docs" / "scripts").glob("*.py")),
+    ROOT / "mkdocs.yml",
 ]
 
 PHRASES = {

@@ -32,9 +32,8 @@ from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import build_part
 from tfsm.runs.observers import DeduplicatingObserver
 from tfsm_plugins.mutations.crossover import SafeCrossover
-from tfsm_plugins.mutations.gaussian import Control
 from tfsm_plugins.mutations.gradient import SafeMutationSum
-from tfsm_plugins.mutations.rescale import SafeMutationRescale
+from tfsm_plugins.mutations.gradient_free import Control, SafeMutationRescale
 from tfsm_plugins.selections.map_elites import MapElites
 from tfsm_plugins.selections.novelty import Novelty
 from tfsm_plugins.selections.steady_state import HillClimber, Tournament
@@ -52,7 +51,7 @@ def parity() -> Any:
 
 SLOW = pytest.mark.slow
 CASES: list[Any] = [
-    pytest.param({}, id="control"),
+    pytest.param({}, id="control", marks=SLOW),
     pytest.param({"mutation": SafeMutationSum()}, id="tournament", marks=SLOW),
     pytest.param({"domain": Target(near=1.0), "intensity": 0.5, "adaptation": SELF}, id="solved, self"),
     pytest.param(
@@ -71,7 +70,7 @@ CASES: list[Any] = [
     pytest.param({"mutation": SafeMutationSum(), "compile": "graph"}, id="graph", marks=SLOW),
     pytest.param({"domain": parity(), "selection": NOVELTY, "adaptation": SELF}, id="parity, novelty", marks=SLOW),
     pytest.param({"domain": parity()}, id="parity, control", marks=SLOW),
-    pytest.param({"mutation": SafeMutationSum(), "offspring": 5}, id="offspring"),
+    pytest.param({"mutation": SafeMutationSum(), "offspring": 5}, id="offspring", marks=SLOW),
     pytest.param(
         {"domain": HostTarget(near=1.0), "intensity": 0.5, "adaptation": DIVERGENCE, "offspring": 8},
         id="offspring, solved, divergence",
@@ -633,6 +632,7 @@ class Rounds:
         yield dispatched, evaluated
 
 
+@pytest.mark.slow
 @FEW_EXAMPLES
 @given(st.integers(1, 9), st.integers(0, 999), st.integers(1, 12), st.integers(0, 999))
 def test_any_order_can_be_replayed_by_any_number_of_workers(

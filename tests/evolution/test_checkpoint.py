@@ -229,7 +229,7 @@ CASES: dict[str, Callable[[], Engine]] = {
     "offspring": lambda: make_engine(mutation=SafeMutationSum(), runs=3, offspring=7),
     "generations": lambda: make_engine(selection=Truncation(parents=2), runs=3),
 }
-DEFAULT = ("reuse", "offspring")
+DEFAULT = ("offspring",)
 
 
 @pytest.fixture(scope="module")

@@ -19,10 +19,9 @@ from tfsm.interfaces import Child, Nest, Tensor
 from tfsm.kernels.random import fold_in, gaussian, root_seed, split
 from tfsm.models.genome import Section
 from tfsm.models.network import Network
-from tfsm.utils.json_files import to_json
-from tfsm_plugins.mutations.gaussian import Control
+from tfsm.utils.files import to_json
 from tfsm_plugins.mutations.gradient import SafeMutationAbs, SafeMutationSecondOrder, SafeMutationSum
-from tfsm_plugins.mutations.rescale import SafeMutationRescale
+from tfsm_plugins.mutations.gradient_free import Control, SafeMutationRescale
 from tfsm_plugins.selections.steady_state import HillClimber
 
 MODES: dict[str, dict[str, Any]] = {
@@ -81,6 +80,7 @@ def test_without_intensity_no_child_diverges(mutation: Any, compile: str) -> Non
         assert line["divergence_quantiles"] == [0.0] * 5
 
 
+@pytest.mark.slow
 def test_each_quantile_is_the_divergence_of_a_child() -> None:
     engine = make_engine(Target(near=0.0), AddIntensity(), intensity=0.25)
     for line, population in evolve_lines(engine):

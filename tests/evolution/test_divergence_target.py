@@ -36,7 +36,7 @@ def child_of(name: str, mutation: str, value: float, target: DivergenceTarget, *
     ), child.diagnostics
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("value", [1e-4, 0.02])
 @pytest.mark.parametrize("name", ["dense", "simple-rnn", "conv2d", "lstm, every time a row"])
 @pytest.mark.parametrize("mutation", OPERATORS)
@@ -121,6 +121,45 @@ def test_constant_outputs_are_compared_with_their_mean_square() -> None:
     np.testing.assert_allclose(variance_of(rows), [1.0, 25.0, 1.0])
 
 
+def build_wide(activation: str, gain: float = 1.0) -> tuple[keras.Model, np.ndarray]:
+    """Return a network with 40 experiences, of which a search begins with five; `gain` makes it more confident."""
+    keras.utils.set_random_seed(1)
+    hidden = kl.Dense(16, "tanh", kernel_initializer=keras.initializers.RandomNormal(0.0, 0.5))
+    last = kl.Dense(4, activation, kernel_initializer=keras.initializers.RandomNormal(0.0, gain))
+    model = keras.Sequential([keras.Input((6,)), hidden, last])
+    return model, np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
+
+
+def search_of(model: keras.Model, x: np.ndarray, value: float, *, relative: bool = False) -> tuple[np.ndarray, ...]:
+    """Return the divergence of four children by plain noise on all of the experience, and their forward passes."""
+    network = Network(model)
+    parents = tf.repeat(tf.constant(network.genome[None]), 4, axis=0)
+    seeds = tf.constant([[1, 2], [3, 4], [5, 6], [7, 8]])
+    seen = tf.constant(x[None])
+    target = DivergenceTarget(relative=relative)
+    child = mutate_batch(operator("control"), network, parents, seen, value, seeds, target=target)
+    before, after = (network.rows(genomes, seen).numpy() for genomes in (parents, child.genome))
+    moved = np.array([measures.divergence(b, a) for b, a in zip(before, after, strict=True)])
+    return moved, child.diagnostics["search_steps"].numpy()
+
+
+@pytest.mark.parametrize("activation", ["linear", "tanh", "softmax", "sigmoid"])
+def test_the_divergence_holds_on_all_experiences_though_the_search_begins_with_few(activation: str) -> None:
+    model, x = build_wide(activation)
+    x[::8] *= 0.1  # those that it begins with are not like the others
+    moved, _ = search_of(model, x, 0.003)
+    np.testing.assert_allclose(moved, 0.003, rtol=TOLERANCE + 1e-3)
+
+
+@pytest.mark.parametrize("activation", ["linear", "softmax"])
+def test_a_divergence_costs_at_most_three_forward_passes_on_average(activation: str) -> None:
+    model, x = build_wide(activation, gain=4.0)
+    moved, passes = search_of(model, x, 0.01, relative=True)
+    assert moved.std() < 0.05 * moved.mean()
+    assert passes.mean() <= 3
+    assert (passes * 8 == np.round(passes * 8)).all()  # trials on an eighth count an eighth
+
+
 def test_a_change_whose_square_overflows_still_has_a_direction() -> None:
     change = tf.constant([[3e30, 4e30], [0.0, 0.0]])
     np.testing.assert_allclose(to_unit_length(change), [[0.6, 0.8], [0.0, 0.0]], rtol=1e-6)
@@ -136,7 +175,7 @@ MODELS = {
 }
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(59)
 @pytest.mark.parametrize("genomes", [1, 4])
 @pytest.mark.parametrize("outputs", [1, 8, 9, 40])
 @pytest.mark.parametrize("family", MODELS)

@@ -18,9 +18,8 @@ from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import build_part
 from tfsm_plugins.mutations.crossover import SafeCrossover
-from tfsm_plugins.mutations.gaussian import Control
 from tfsm_plugins.mutations.gradient import SafeMutationAbs, SafeMutationSecondOrder, SafeMutationSum
-from tfsm_plugins.mutations.rescale import SafeMutationRescale
+from tfsm_plugins.mutations.gradient_free import Control, SafeMutationRescale
 from tfsm_plugins.selections.map_elites import MapElites
 from tfsm_plugins.selections.novelty import Novelty
 from tfsm_plugins.selections.steady_state import HillClimber, Tournament
@@ -64,15 +63,15 @@ def plain_loop(
     return np.array(genomes), np.array(fitness)
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("mutation", "selection", "population", "offspring"),
     [
+        (SafeMutationSum(), Tournament(size=2, removal="same"), 5, 8),
         (Control(), Tournament(size=3), 6, 1),
         (Control(), HillClimber(), 1, 1),
         (SafeMutationSum(), Tournament(size=2, removal="same"), 5, 1),
         (Control(), HillClimber(), 1, 4),
-        (SafeMutationSum(), Tournament(size=2, removal="same"), 5, 8),
     ],
 )
 def test_the_compiled_loop_agrees_with_a_plain_loop(
@@ -90,7 +89,7 @@ def test_the_compiled_loop_agrees_with_a_plain_loop(
     "mutation",
     [
         pytest.param(Control(), marks=pytest.mark.slow),
-        SafeMutationSum(),
+        pytest.param(SafeMutationSum(), marks=pytest.mark.slow),
         pytest.param(SafeMutationAbs(), marks=pytest.mark.slow),
         pytest.param(SafeMutationSecondOrder(), marks=pytest.mark.slow),
         pytest.param(SafeMutationRescale(), marks=pytest.mark.slow),
@@ -111,6 +110,7 @@ def parity() -> Any:
 
 
 OFFSPRING: list[Any] = [
+    pytest.param({"mutation": SafeMutationSum()}, id="sum"),
     pytest.param({"domain": parity(), "mutation": SafeMutationSum()}, id="parity"),
     pytest.param({"mutation": SafeMutationRescale(), "adaptation": Adaptation("self", 0.3)}, id="self"),
     pytest.param({"domain": HostTarget(near=0.5), "selection": Novelty(size=2, archive=5)}, id="novelty, python"),
@@ -121,7 +121,7 @@ OFFSPRING: list[Any] = [
 ]
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("case", OFFSPRING)
 def test_a_run_with_offspring_is_the_same_alone_or_among_others(case: dict[str, Any]) -> None:
     """Bit by bit, whatever shares the batch: other runs, or idle lanes."""
@@ -133,6 +133,7 @@ def test_a_run_with_offspring_is_the_same_alone_or_among_others(case: dict[str, 
     assert recorder_alone.metrics == [metric for metric in recorder.metrics if metric["run"] == 0]
 
 
+@pytest.mark.slow
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "case",

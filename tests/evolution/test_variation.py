@@ -11,7 +11,7 @@ from tests.helpers.engines import evolve, make_engine
 from tfsm.evolution.variation import MAX_SCALE, Adaptation
 from tfsm.kernels.random import fold_in, root_seed
 from tfsm_plugins.mutations.gradient import SafeMutationAbs
-from tfsm_plugins.mutations.rescale import SafeMutationRescale
+from tfsm_plugins.mutations.gradient_free import SafeMutationRescale
 
 SEEDS = fold_in(root_seed(1), tf.range(4_000))
 

@@ -15,6 +15,7 @@ def mutants() -> example.Mutants:
     return example.Mutants(example.train(epochs=30), example.INTENSITY)
 
 
+@pytest.mark.slow
 def test_safe_mutations_keep_the_accuracy_that_plain_noise_destroys(
     mutants: example.Mutants,
 ) -> None:

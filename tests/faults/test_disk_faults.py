@@ -33,6 +33,7 @@ def test_a_damaged_checkpoint_loses_nothing(bench: Bench, killed_experiment: Pat
     assert_nothing_lost(damage_checkpoints(bench, killed_experiment, offsets))
 
 
+@pytest.mark.slow
 def test_an_experiment_without_an_intact_checkpoint_restarts(bench: Bench, killed_experiment: Path) -> None:
     assert_nothing_lost([damage_all_checkpoints(bench, killed_experiment)])
 
@@ -124,5 +125,6 @@ def test_timed_checkpoints_survive_a_clock_running_backwards(bench: Bench) -> No
     assert_nothing_lost(run_clock_backwards_with_timed_checkpoints(bench))
 
 
+@pytest.mark.slow
 def test_a_clock_running_backwards_changes_nothing(bench: Bench) -> None:
     assert_nothing_lost(run_clock_backwards(bench))

@@ -26,7 +26,7 @@ from tfsm.evolution.evaluation import Evaluator
 from tfsm.models.network import Network
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", ["raise", "exit", "count", pytest.param("all", marks=pytest.mark.slow)])
 def test_a_failing_domain_loses_nothing(bench: Bench, kind: str) -> None:
     if kind == "all":

@@ -36,9 +36,8 @@ def test_commands_killed_at_fifty_moments_lose_nothing(lab: Lab, bench: Bench) -
     assert assert_nothing_lost(kill_commands(lab, bench, draw_moments(50))) == 50
 
 
-@pytest.mark.parametrize(
-    "way", [way if way == "SIGTERM" else pytest.param(way, marks=pytest.mark.slow) for way in SIGNALS]
-)
+@pytest.mark.slow  # tests/cli/test_run.py interrupts a run by default
+@pytest.mark.parametrize("way", SIGNALS)
 def test_a_signal_loses_nothing(lab: Lab, bench: Bench, way: str) -> None:
     assert_nothing_lost(send_signals(lab, bench, [way], by_command=way == "SIGINT"))
 

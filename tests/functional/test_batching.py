@@ -29,6 +29,7 @@ def expect_compilations(model: keras.Model, times: int) -> Iterator[None]:
     assert runner_for(model).functions.misses - before == times
 
 
+@pytest.mark.slow
 def test_widths_are_powers_of_two(model: keras.Model) -> None:
     with expect_compilations(model, 1):
         for count in (5, 8, 7, 6, 5):

@@ -36,7 +36,7 @@ def model() -> keras.Model:
     return dense()
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("mutation", OPERATORS)
 def test_a_child_is_that_of_tfsm_mutate(model: keras.Model, mutation: str) -> None:
     genome = tfsm.flatten(model)
@@ -78,7 +78,7 @@ def test_pictures_and_sequences_are_mutated_one_at_a_time_or_together(make: Any,
     np.testing.assert_allclose(together[1], expected, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("make", [dense, pictures])
 def test_an_experience_per_genome_equals_a_call_per_genome(make: Any) -> None:
     model = make()
@@ -102,7 +102,7 @@ def test_large_batches_are_split_into_several_calls(model: keras.Model) -> None:
     assert len(np.unique(children - parents, axis=0)) == 600
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("mutation", OPERATORS)
 def test_no_intensity_is_no_change(model: keras.Model, mutation: str) -> None:
     parents = functional.initial(model, 2)
@@ -176,7 +176,7 @@ def test_double_precision_is_kept() -> None:
     assert functional.outputs(model, parents, X).dtype == np.float64
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("mutation", "of_inputs"),
     [("sm-g-sum", lambda x: np.abs(x.sum(axis=0))), ("sm-g-abs", lambda x: np.abs(x).mean(axis=0))],
@@ -203,7 +203,7 @@ def test_the_curvature_of_a_linear_model_follows_from_its_inputs() -> None:
     np.testing.assert_allclose(one_for_all, np.sqrt(np.abs(curvature[[1, 1]])), rtol=1e-4)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("mutation", ["sm-g-sum", "sm-g-abs", "sm-g-so"])
 def test_a_sensitivity_is_that_of_tfsm_sensitivity(mutation: str) -> None:
     model = dense()
@@ -251,7 +251,7 @@ def test_equal_genomes_have_zero_divergence(make: Any) -> None:
     assert functional.divergence(model, genomes[3], genomes, x)[3] == 0.0
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("make", [dense, pictures, recurrent])
 def test_outputs_are_those_of_the_keras_models(make: Any) -> None:
     model = make()
@@ -266,6 +266,7 @@ def test_outputs_are_those_of_the_keras_models(make: Any) -> None:
     np.testing.assert_allclose(each[2], functional.outputs(model, genomes[2], seen[2]), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_several_inputs_are_a_list_or_a_dictionary() -> None:
     model = two_inputs()
     genomes = functional.initial(model, 2)

@@ -16,7 +16,7 @@ from tfsm.evolution.observers import Interval, RunResult
 from tfsm.evolution.variation import Variation
 from tfsm.interfaces import Observer
 from tfsm.models.network import Network
-from tfsm_plugins.mutations.gaussian import Control
+from tfsm_plugins.mutations.gradient_free import Control
 from tfsm_plugins.selections.steady_state import Tournament
 
 

@@ -9,7 +9,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfsm.kernels.line_search import MAX_MAGNITUDE, LineSearchResult, line_search
+from tfsm.kernels.line_search import MAX_MAGNITUDE, LineSearchResult, line_search, search_outputs
 
 Curve = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
@@ -157,3 +157,117 @@ def test_one_magnitude_alone_may_be_a_scalar_and_float64() -> None:
     start = tf.constant(1.0, tf.float64)
     result = line_search(lambda m: 3.0 * m**2, tf.constant(0.5), start, tolerance=1e-9, max_steps=60)
     assert float(result.magnitude) == pytest.approx(np.sqrt(0.5 / 3), rel=1e-9)
+
+
+# --- The search that predicts outputs
+
+
+def find_by_outputs(
+    outputs: Callable[[tf.Tensor], tf.Tensor], before: object, target: object, start: object, *, max_steps: int = 40
+) -> LineSearchResult:
+    """Search with a lane for every start; a target for each, or one for all."""
+    starts = tf.constant(start, tf.float32)
+    lanes = starts.shape[0]
+    rows = tf.broadcast_to(tf.constant(before, tf.float32), [lanes, *np.shape(before)[-2:]])
+    targets = tf.broadcast_to(tf.constant(target, tf.float32), [lanes])
+    search = tf.function(
+        lambda: search_outputs(outputs, rows, targets, starts, tolerance=0.05, max_steps=max_steps), autograph=False
+    )
+    return search()
+
+
+def one_output(curve: Curve, a: np.ndarray) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Return a single output `[B, 1, 1]`, the divergence of which from 0 is the curve."""
+    return lambda m: tf.sqrt(curve(m, tf.constant(a, tf.float32)))[:, None, None]
+
+
+@pytest.mark.sample(2)
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("name", CURVES)
+def test_predicted_outputs_find_any_reachable_target(name: str) -> None:
+    a = np.logspace(-3, 3, 13).astype(np.float32)
+    for target in (0.005, 1.9):
+        result = find_by_outputs(one_output(CURVES[name], a), np.zeros((1, 1)), target, np.full(13, np.sqrt(target)))
+        value = CURVES[name](result.magnitude, tf.constant(a)).numpy()
+        np.testing.assert_allclose(value, target, rtol=0.0501, err_msg=f"{name}, {target}, {result.steps.numpy()}")
+        assert result.reached.numpy().all()
+
+
+def test_outputs_on_a_line_take_two_trials() -> None:
+    directions = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+    before = np.random.default_rng(1).normal(size=(6, 3)).astype(np.float32) * 5
+    outputs = lambda m: before + m[:, None, None] * directions  # noqa: E731
+    result = find_by_outputs(outputs, before, 0.7, [0.03, 0.1, 2.0, 5.0])
+    np.testing.assert_array_equal(result.steps, 2)
+    np.testing.assert_allclose(result.magnitude, np.sqrt(0.7 / np.square(directions).sum(1).mean()), rtol=0.01)
+
+
+def test_outputs_on_a_parabola_take_three_trials() -> None:
+    random = np.random.default_rng(2)
+    line, bend = (random.normal(size=(6, 3)).astype(np.float32) for _ in range(2))
+    outputs = lambda m: 9.0 + m[:, None, None] * line + 0.5 * m[:, None, None] ** 2 * bend  # noqa: E731
+    result = find_by_outputs(outputs, np.full((6, 3), 9.0), 5.0, [0.3, 0.6, 3.0])
+    assert result.steps.numpy().max() <= 3
+    np.testing.assert_allclose(result.value, 5.0, rtol=0.05)
+
+
+@pytest.mark.parametrize("activation", [tf.nn.softmax, tf.sigmoid])
+def test_confident_probabilities_with_logits_on_a_line_take_at_most_three_trials(activation: Callable) -> None:
+    logits = np.float32([[8.0, -7.0, -9.0], [-8.0, 7.0, -8.0], [-9.0, -7.0, 8.0]])
+    change = np.float32([[-1.0, 0.4, 0.1], [0.3, -0.9, 0.2], [0.6, 0.1, -0.2]])
+
+    def outputs(m: tf.Tensor) -> tf.Tensor:
+        return activation(logits + m[:, None, None] * change)
+
+    before = activation(logits).numpy()
+    result = find_by_outputs(outputs, before, 0.1, [0.5, 1.0])
+    assert result.reached.numpy().all()
+    assert result.steps.numpy().max() <= 3
+
+    def measure(m: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_mean(tf.reduce_sum(tf.square(outputs(m) - before), -1), -1)
+
+    without = line_search(measure, tf.constant(0.1), tf.constant([0.5, 1.0]), tolerance=0.05, max_steps=40)
+    assert without.steps.numpy().min() > 4
+
+
+def test_numbers_between_zero_and_one_that_are_not_probabilities_may_leave_the_interval() -> None:
+    result = find_by_outputs(lambda m: 0.9 + m[:, None, None] * np.ones((1, 2, 1)), np.full((2, 1), 0.9), 4.0, [0.01])
+    np.testing.assert_allclose(result.magnitude, 2.0, rtol=0.03)
+
+
+def test_predicted_outputs_report_what_cannot_be_reached() -> None:
+    a = np.float32([0.1, 1.0, 10.0])
+    bounded = find_by_outputs(one_output(CURVES["saturating"], a), np.zeros((1, 1)), 50.0, [1.0] * 3)
+    constant = find_by_outputs(lambda m: 0.0 * m[:, None, None], np.zeros((1, 1)), 0.1, [1.0])
+    jump = find_by_outputs(lambda m: tf.where(m < 2.0, 0.4, 1.0)[:, None, None], np.zeros((1, 1)), 0.5, [1.0])
+    for result in (bounded, constant, jump):
+        assert not result.reached.numpy().any()
+        assert np.isfinite(result.magnitude).all()
+    np.testing.assert_allclose(bounded.value, 2.0, rtol=1e-3)
+    assert bounded.steps.numpy().max() <= 10
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("edge", [1e-3, 0.5, 3.0])
+def test_predicted_outputs_stay_where_they_are_finite(bad: float, edge: float) -> None:
+    def outputs(m: tf.Tensor) -> tf.Tensor:
+        return tf.where(m > edge, tf.constant(bad, tf.float32), m / (0.9 * edge))[:, None, None]
+
+    result = find_by_outputs(outputs, np.zeros((1, 1)), 1.0, [1.0])
+    assert result.reached.numpy().all()
+    np.testing.assert_allclose(result.magnitude, 0.9 * edge, rtol=0.03)
+    never = find_by_outputs(lambda m: m[:, None, None] * bad, np.zeros((1, 1)), 1.0, [1.0])
+    np.testing.assert_array_equal(never.magnitude, 0.0)
+
+
+@pytest.mark.slow
+def test_predictions_do_not_depend_on_the_rest_of_the_batch() -> None:
+    a = np.logspace(-2, 2, 5).astype(np.float32)
+    targets = np.float32([0.1, 0.4, 0.0, 1.5, 0.7])
+    for name in ("steep", "saturating", "up and down"):
+        together = find_by_outputs(one_output(CURVES[name], a), np.zeros((1, 1)), targets, np.ones(5))
+        for i in range(5):
+            alone = find_by_outputs(one_output(CURVES[name], a[i : i + 1]), np.zeros((1, 1)), targets[i], [1.0])
+            np.testing.assert_allclose(alone.magnitude[0], together.magnitude[i], rtol=1e-6, err_msg=name)
+            assert int(alone.steps[0]) == int(together.steps[i])

@@ -35,7 +35,7 @@ ALL = [
 ]
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(11)
 @pytest.mark.parametrize(("name", "mutation"), ALL)
 def test_an_operator_works_on_an_architecture(name: str, mutation: str, tmp_path: Path) -> None:
     trial, operator = Trial.of(CASES[name]), OPERATORS[mutation]
@@ -125,4 +125,4 @@ def check_child(trial: Trial, genome: np.ndarray, path: Path) -> None:
 @pytest.mark.slow
 def test_the_tables_in_the_documents_are_up_to_date() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert update_page(page) == page, f"docs/architectures.md is out of date: run `{COMMAND}`"
+    assert update_page(page) == page, f"docs/reference/architectures.md is out of date: run `{COMMAND}`"

@@ -36,7 +36,7 @@ def same(mine: list[np.ndarray], theirs: list[np.ndarray]) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("name", CASES)
 def test_unflatten_makes_a_new_model_of_the_genome_and_flatten_gives_it_back(name: str) -> None:
     model = CASES[name].build()

@@ -33,7 +33,7 @@ PLAIN = [
 ]
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_saved_model_is_loaded(name: str, tmp_path: Path) -> None:
     model = CASES[name].build()

@@ -25,7 +25,7 @@ def _seeded() -> None:
     keras.utils.set_random_seed(1)
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(49)
 @pytest.mark.parametrize("name", CASES)
 def test_a_batch_of_genomes_agrees_with_plain_keras(name: str) -> None:
     case = CASES[name]
@@ -45,7 +45,7 @@ def test_a_batch_of_genomes_agrees_with_plain_keras(name: str) -> None:
                 np.testing.assert_allclose(mine[b], theirs, rtol=case.tolerance, atol=case.tolerance / 5)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", CASES)
 def test_every_layer_runs_as_expected(name: str) -> None:
     program = Network(CASES[name].build()).program
@@ -227,7 +227,7 @@ def test_noise_is_scaled_by_the_shares() -> None:
     np.testing.assert_array_equal(build_network(model(), "conv*").noise(seed), plain)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("mutation", ["control", "sm-r", "sm-g-sum", "sm-g-abs", "sm-g-so"])
 def test_only_the_chosen_layers_change(mutation: str) -> None:
     parent = model()

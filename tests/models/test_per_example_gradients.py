@@ -38,7 +38,7 @@ def both(model: keras.Model, inputs: list[Any], lanes: int = 2) -> tuple[np.ndar
     return tuple(abs_sensitivity(way, genomes, tensors).numpy() for way in (network, Copied(network)))
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(61)
 @pytest.mark.parametrize("name", TAPPED)
 def test_tapped_gradients_equal_those_of_copies(name: str) -> None:
     keras.utils.set_random_seed(2)

@@ -50,7 +50,7 @@ def frames(examples: int = 1, lanes: int = B) -> IndexedFrames:
     return IndexedFrames(tf.constant(drawn(V, 6, 6, 1, dtype="float64")), tf.constant(index))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize(("examples", "lanes"), [(2, B), (1, 1), (1, B), (2, 1)])
 def test_frames_give_the_outputs_of_sequences_in_plain_keras(examples: int, lanes: int) -> None:
     model, seen = pixels(), frames(examples, lanes)
@@ -71,7 +71,7 @@ def test_time_distributed_layers_run_once_per_distinct_frame() -> None:
     assert convolved == [V, V]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(17)
 @pytest.mark.parametrize(("name", "examples"), list(product(MEASURES, [2, 1])))
 def test_sensitivities_by_frames_are_those_by_the_sequences(name: str, examples: int) -> None:
     network, seen = Network(pixels()), frames(examples)

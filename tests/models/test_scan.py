@@ -68,7 +68,7 @@ def derived(function: Function, order: int) -> list[tf.Tensor]:
     return list(third.gradient(value, given))
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize(
     ("alone", "order"),

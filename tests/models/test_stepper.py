@@ -45,7 +45,7 @@ MODELS: dict[str, Callable[[], keras.Model]] = {
 }
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(15)
 @pytest.mark.parametrize("tabled", [False, True], ids=["seen", "table"])
 @pytest.mark.parametrize("name", MODELS)
 def test_steps_agree_with_the_whole_sequence(name: str, tabled: bool) -> None:

@@ -16,9 +16,8 @@ from tests.models.architectures.case import policy
 from tests.models.plain import genomes_of, run, stateful_layers
 from tfsm.interfaces import Child, Tensor
 from tfsm.models.network import Network
-from tfsm_plugins.mutations.gaussian import Control
 from tfsm_plugins.mutations.gradient import SafeMutationAbs, SafeMutationSecondOrder, SafeMutationSum
-from tfsm_plugins.mutations.rescale import SafeMutationRescale
+from tfsm_plugins.mutations.gradient_free import Control, SafeMutationRescale
 
 LEAST = 1e-4
 """Stands in for sensitivities that are zero, or would be but for rounding: those of a bias that softmax takes out."""

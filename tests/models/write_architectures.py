@@ -1,4 +1,4 @@
-"""The tables of docs/architectures.md: `python -m tests.models.write_architectures` updates them."""
+"""The tables of docs/reference/architectures.md: `python -m tests.models.write_architectures` updates them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.models.architectures import FAMILIES, Case
 from tfsm.models.network import Network
 
-PAGE = Path(__file__).parents[2] / "docs" / "architectures.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "architectures.md"
 COMMAND = "python -m tests.models.write_architectures"
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 COLUMNS = ("architecture", "weights", "native", "folded", "mapped", "`sm-g-abs`", "operators")

@@ -62,7 +62,12 @@ class Searching:
 
 @pytest.mark.parametrize(
     ("operator", "kind", "lanes"),
-    [(Shaped, "dense", 1), (Shaped, "rnn", 3), (Shaped, "mapped", 3), (Searching, "dense", 3)],
+    [
+        (Shaped, "dense", 1),
+        pytest.param(Shaped, "rnn", 3, marks=pytest.mark.slow),
+        pytest.param(Shaped, "mapped", 3, marks=pytest.mark.slow),
+        (Searching, "dense", 3),
+    ],
 )
 def test_an_operator_for_one_genome_is_mapped_over_many(operator: Any, kind: str, lanes: int) -> None:
     middle = {"dense": [], "rnn": [kl.SimpleRNN(3)], "mapped": [kl.LayerNormalization()]}[kind]

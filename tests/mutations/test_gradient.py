@@ -167,7 +167,7 @@ def test_the_twin_agrees_with_keras(name: str) -> None:
     np.testing.assert_allclose(rows, of.rows(of.genome, of.inputs), rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("name", SPECS)
 def test_sensitivities_are_those_of_the_formulas_with_finite_differences(name: str) -> None:
     of = case(name)
@@ -183,7 +183,7 @@ def test_sensitivities_are_those_of_the_formulas_with_finite_differences(name: s
         )
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", SPECS)
 def test_the_second_order_product_is_twice_the_mean_of_outer_products_times_the_direction(name: str) -> None:
     of = case(name)
@@ -193,7 +193,7 @@ def test_the_second_order_product_is_twice_the_mean_of_outer_products_times_the_
     np.testing.assert_allclose(found, 2 / len(of.jacobian) * flat.T @ (flat @ direction), rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("name", SPECS)
 def test_the_second_order_product_is_that_of_nested_tapes_over_equation_1(name: str) -> None:
     of = case(name)
@@ -226,7 +226,7 @@ def compute_twin_change(mutation: str, jacobian: np.ndarray, noise: np.ndarray) 
     return measures.child(np.zeros_like(noise), noise, s)
 
 
-@pytest.mark.sample(13)
+@pytest.mark.sample(27)
 @pytest.mark.parametrize("mutation", GRADIENT)
 @pytest.mark.parametrize("name", SPECS)
 def test_a_child_is_that_of_the_twin(name: str, mutation: str) -> None:
@@ -236,7 +236,7 @@ def test_a_child_is_that_of_the_twin(name: str, mutation: str) -> None:
     np.testing.assert_allclose(found - of.genome, expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("mutation", GRADIENT)
 def test_genomes_in_a_batch_with_experience_of_their_own_get_the_twins_children(mutation: str) -> None:
     of = case("gru")
@@ -423,7 +423,7 @@ def mutate(name: str, network: Network, **how: Any) -> Callable[..., tf.Tensor]:
     return tf.function(lambda g, x, s: mutate_batch(part, network, g, x, intensity, s).genome, autograph=False, **how)
 
 
-@pytest.mark.sample(30)
+@pytest.mark.sample(61)
 @pytest.mark.parametrize(("name", "mutation"), list(product(MODELS, ALL[1:])))
 def test_a_child_is_the_same_eager_and_traced_alone_and_among_others(name: str, mutation: str) -> None:
     network, inputs = make_network(name)
@@ -438,7 +438,7 @@ def test_a_child_is_the_same_eager_and_traced_alone_and_among_others(name: str, 
     np.testing.assert_allclose(alone[0], traced[1], rtol=rtol, atol=atol)
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(19)
 @pytest.mark.parametrize(("name", "mutation"), COMPILED)
 def test_a_compiled_child_is_the_traced_one(name: str, mutation: str) -> None:
     network, inputs = make_network(name)
@@ -449,7 +449,7 @@ def test_a_compiled_child_is_the_traced_one(name: str, mutation: str) -> None:
     np.testing.assert_allclose(compiled, traced, rtol=rtol, atol=atol)
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(25)
 @pytest.mark.parametrize(("name", "mutation"), [*SAME_TO_THE_BIT, *COMPILED[: len(ALL)]])
 def test_compiled_children_are_bitwise_independent_of_the_batch(name: str, mutation: str) -> None:
     network, inputs = make_network(name)
@@ -462,7 +462,7 @@ def test_compiled_children_are_bitwise_independent_of_the_batch(name: str, mutat
     np.testing.assert_array_equal(shuffled[::-1], together)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("mutation", ALL)
 def test_a_shared_experience_gives_the_child_that_a_repeated_one_gives(mutation: str) -> None:
     network, inputs = make_network("dense")

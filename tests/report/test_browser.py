@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,43 +11,13 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.browser import CONTRASTS, PHONE, WIDE, needs_browser
+from tests.helpers.browser import browser as browser
 from tests.report.cases import EVIL, RICH, make_log, method, study
 from tfsm.report.findings import analyze_study
 from tfsm.report.html import render_page
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-BROWSER = next((path for name in NAMES if (path := shutil.which(name))), None)
-
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium or Chrome")
-
-WIDE = {"width": 1200, "height": 900}
-PHONE = {"width": 360, "height": 740}
-
-# The background of a text is the nearest one that is not transparent.
-CONTRASTS = """() => {
-  const numbers = color => color.match(/[\\d.]+/g).map(Number);
-  const luminance = rgb => rgb.slice(0, 3).map(c => c / 255)
-    .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  const behind = element => {
-    for (let e = element; e; e = e.parentElement) {
-      const color = numbers(getComputedStyle(e).backgroundColor);
-      if (color.length < 4 || color[3] > 0) return color;
-    }
-    return [255, 255, 255];
-  };
-  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  const contrasts = [];
-  while (texts.nextNode()) {
-    const element = texts.currentNode.parentElement;
-    if (!texts.currentNode.data.trim() || !element.checkVisibility()) continue;
-    const [a, b] = [numbers(getComputedStyle(element).color), behind(element)].map(luminance);
-    contrasts.push([element.tagName, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)]);
-  }
-  return contrasts;
-}"""
+pytestmark = needs_browser
 
 Open = Callable[..., Any]
 
@@ -63,16 +31,6 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     written = tmp_path_factory.mktemp("page") / "report.html"
     written.write_bytes(render_page([analyze_study(study(*methods), at=500, baseline="control"), analyze_study(cut)]))
     return written
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    # The sandbox does not work for root, as which containers run tests.
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"] if root else [])
-        yield launched
-        launched.close()
 
 
 @pytest.fixture

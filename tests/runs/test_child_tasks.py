@@ -91,6 +91,7 @@ def test_an_evaluation_that_fails_once_is_retried(expected: list[tuple[Any, ...]
     assert summarize(found) == expected
 
 
+@pytest.mark.slow
 def test_a_batch_that_fails_is_made_again_one_by_one() -> None:
     expected = summarize(evolve(None, HostTarget(near=0.0), "offspring=7"))
     FailsOnce.fail_at[0] = 5

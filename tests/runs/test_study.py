@@ -79,6 +79,7 @@ def test_an_interrupted_study_continues_to_the_same_results(
     assert read_outcome(tmp_path / "s") == uninterrupted
 
 
+@pytest.mark.slow
 def test_finished_members_are_not_repeated_and_methods_may_be_added(
     tmp_path: Path, uninterrupted: dict[str, Any]
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
         run(tmp_path, make_members())
 
 
+@pytest.mark.slow
 def test_a_reused_engine_gives_the_same_results_as_a_new_one(tmp_path: Path) -> None:
     study_members = [
         Member(f"control-{x}", member.resolved) for x in (0.5, 0.2) for member in make_members("control", intensity=x)

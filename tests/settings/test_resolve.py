@@ -605,6 +605,35 @@ def test_a_divergence_replaces_the_intensity_and_brings_its_guard(tmp_path: Path
     assert found.sources["mutation_options.guard"] == "divergence"
 
 
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ({}, "10%"),
+        ({"model": "my_models:build"}, "10%"),
+        ({"model": "trained.keras"}, "1%"),
+        ({"model": "trained.keras", "divergence": "10%"}, "10%"),
+        ({"model": "trained.keras", "intensity": 0.1}, None),
+    ],
+)
+def test_trained_weights_are_changed_less_than_random_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overrides: dict[str, Any], expected: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trained.keras").write_bytes(b"PK\x05\x06" + bytes(18))
+    sets = ["domain.data=digits.npz"]
+    found = resolve_in(
+        tmp_path, plugins=load_plugins(), domain="dataset", mutation="sm-g-sum", overrides=overrides, sets=sets
+    )
+    assert found.settings.divergence == expected
+
+
+def test_a_divergence_in_a_file_of_the_user_holds_for_trained_weights(tmp_path: Path) -> None:
+    (tmp_path / "tfsm.toml").write_text("[domains.dataset]\ndivergence = '5%'")
+    sets = ["domain.data=digits.npz", "init=model"]
+    found = resolve_in(tmp_path, plugins=load_plugins(), domain="dataset", mutation="sm-g-sum", sets=sets)
+    assert (found.settings.init, found.settings.divergence) == ("model", "5%")
+
+
 def test_the_guard_of_a_divergence_can_be_chosen(tmp_path: Path) -> None:
     found = resolve_in(tmp_path, mutation="sm-g-abs", overrides={"divergence": 0.5}, sets=["guard=paper"])
     assert (found.settings.divergence, found.settings.mutation_options["guard"]) == (0.5, "paper")

@@ -19,7 +19,7 @@ PARTS = {"mutation": "sparse-noise", "domain": "xor", "selection": "random-paren
 SMALL = ("--population", "6", "--evaluations", "12", "--set", "compile=graph", "--quiet", "--json")
 RUNS = [
     command
-    for command in commands(DOCS / "plugins.md")
+    for command in commands(DOCS / "guides" / "plugins.md")
     if command.words[1:2] == ("run",) and set(PARTS.values()) & set(command.words)
 ]
 

@@ -256,7 +256,7 @@ def test_every_check_has_a_case() -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        subject("mutation", GoodNoise, options=SizeOptions),
+        pytest.param(subject("mutation", GoodNoise, options=SizeOptions), marks=pytest.mark.slow),
         subject("domain", Add),
         pytest.param(subject("selection", GoodScheme), marks=pytest.mark.slow),  # test_parts.py checks one by default
         subject("observer", Ears),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,58 @@ import pytest
 from tests.cli.test_run import QUICK
 from tests.helpers.commands import tfsm_process
 from tfsm.utils import tf_startup as compile_cache
-from tfsm.utils.tf_startup import FLAG, THREADS, set_threads, use_compile_cache
+from tfsm.utils.tf_startup import (
+    CONCURRENCY,
+    FLAG,
+    THREADS,
+    set_tensorflow_environment,
+    set_threads,
+    use_compile_cache,
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "cores", "expected"),
+    [({CONCURRENCY: "1"}, 8, "2"), ({CONCURRENCY: "3"}, 1, "3"), ({}, 1, "2"), ({}, 8, None)],
+)
+def test_two_operations_can_always_run_at_the_same_time(
+    given: dict[str, str], cores: int, expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    environ = dict(given)
+    set_tensorflow_environment(environ)
+    assert environ.get(CONCURRENCY) == expected
+
+
+PREDICTING = """
+from tfsm.utils.tf_startup import import_tensorflow
+
+import_tensorflow()  # as the command and workers do, before anything else imports it
+
+import keras
+import numpy as np
+
+import tfsm
+
+x = np.ones((4, 2), "float32")
+model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+
+
+def fitness(model):
+    return -float(abs(model.predict(x, verbose=0)).sum())
+
+
+result = tfsm.evolve(model=model, fitness=fitness, evaluations=12, population=5)
+print(result.runs[0].evaluations)
+"""
+
+
+@pytest.mark.slow
+def test_a_fitness_function_may_predict_with_a_single_thread(tmp_path: Path) -> None:
+    environ = {**os.environ, CONCURRENCY: "1", THREADS: "1"}
+    command = [sys.executable, "-c", PREDICTING]
+    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.strip() == "12", done.stderr
 
 
 def test_the_cache_folder_is_passed_to_tensorflow(tmp_path: Path) -> None:

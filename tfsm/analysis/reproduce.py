@@ -25,8 +25,7 @@ from tfsm.analysis.claims import (
     solves_more,
 )
 from tfsm.analysis.results import Method
-from tfsm.utils.atomic import write_text
-from tfsm.utils.json_files import write_json
+from tfsm.utils.files import write_json, write_text
 
 if TYPE_CHECKING:
     from tfsm.analysis.robustness import Robustness

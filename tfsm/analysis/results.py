@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tfsm.errors import TfsmError
+from tfsm.runs.inventory import find_status
 from tfsm.runs.records import RECORD, STUDY, read_valid_metrics, read_valid_record, read_valid_study
 from tfsm.settings.schema import flatten_settings
 
@@ -88,7 +89,7 @@ def load_studies(directories: Sequence[Path], *, strict: bool = True) -> list[St
     domains: dict[str, list[Method]] = {}
     for method in with_outcomes:
         domains.setdefault(str(method.settings["domain"]), []).append(method)
-    return [Study(domain, _make_names_unique(of_domain)) for domain, of_domain in domains.items()]
+    return [Study(domain, make_names_unique(of_domain)) for domain, of_domain in domains.items()]
 
 
 def _find_runs(directory: Path) -> list[tuple[Path, dict[str, Any]]]:
@@ -106,6 +107,7 @@ def _find_runs(directory: Path) -> list[tuple[Path, dict[str, Any]]]:
 
 def _load_method(directory: Path, study_record: Mapping[str, Any]) -> Method:
     record = read_valid_record(directory)
+    record["status"] = find_status(record, directory)
     settings = record["settings"]
     if study_record.get("scale", 1.0) != 1.0:
         record["scale"] = study_record["scale"]
@@ -116,7 +118,7 @@ def _load_method(directory: Path, study_record: Mapping[str, Any]) -> Method:
     return Method(name, outcomes, settings["evaluations"], read_valid_metrics(directory), settings, record, directory)
 
 
-def _make_names_unique(methods: Sequence[Method]) -> tuple[Method, ...]:
+def make_names_unique(methods: Sequence[Method]) -> tuple[Method, ...]:
     """Extend equal names by the settings in which the methods differ, or by their directories."""
     renamed = list(methods)
     for name, count in Counter(method.name for method in methods).items():

@@ -22,11 +22,12 @@ from tfsm.interfaces import Domain, Evaluation, Mutation, Nest, SupportsAnyModel
 from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network, build_network
 from tfsm.plugins import Plugins
+from tfsm.plugins.options import NoOptions, describe
 from tfsm.plugins.registry import build_part
 from tfsm.runs.build import divergence_target
 from tfsm.runs.finished_run import open_run
 from tfsm.settings import Settings, resolve
-from tfsm.utils.json_files import read_json, to_json, write_json
+from tfsm.utils.files import read_json, to_json, write_json
 
 ROBUSTNESS_FOLDER: Final = "robustness"
 ROBUSTNESS_FILE: Final = "robustness.json"
@@ -161,7 +162,12 @@ def build_operator(
     if name != settings.mutation or intensity is not None:
         # Other operators are compared at the run's own divergence, if it has one.
         overrides = {"intensity": intensity, "divergence": settings.divergence if intensity is None else None}
-        settings = resolve(plugins, domain=settings.domain, mutation=name, overrides=overrides, config=config).settings
+        # Options without a default, such as an environment, are those of the run.
+        options = describe(plugins.domains[settings.domain].with_options().options or NoOptions)
+        sets = [f"domain.{option.name}={settings.domain_options[option.name]}" for option in options if option.required]
+        settings = resolve(
+            plugins, domain=settings.domain, mutation=name, overrides=overrides, sets=sets, config=config
+        ).settings
     return settings, build_part(plugins.mutations[name], settings.mutation_options)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import typer
 
-from tfsm.utils.json_files import to_json
+from tfsm.utils.files import to_json
 from tfsm.utils.tf_startup import import_tensorflow
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ def show(
 @app.command()
 @shared_options("config")
 def path(*, options: SharedOptions) -> None:
-    """Print the settings files in use, one per line; later files override earlier ones."""
+    """Print the settings files in use; later ones override earlier ones."""
     from tfsm.settings import config_paths
 
     for file in config_paths(options.config):

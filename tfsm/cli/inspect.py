@@ -11,6 +11,7 @@ import typer
 
 from tfsm.cli.common import get_plugins, import_tensorflow_to_run, make_console, print_json, print_message
 from tfsm.cli.options import EXPERIMENT, SEARCH, MutationName, SharedOptions, complete_parts, shared_options
+from tfsm.cli.progress import WIDE, show_steps
 from tfsm.errors import TfsmError
 from tfsm.utils.tf_startup import import_tensorflow
 
@@ -21,7 +22,17 @@ if TYPE_CHECKING:
 
 
 @shared_options(
-    "population", "offspring", "model", "layers", "trust_model", "set_", "profile", "config", "json", "disable_plugin"
+    "population",
+    "offspring",
+    "model",
+    "layers",
+    "trust_model",
+    "set_",
+    "profile",
+    "config",
+    "json",
+    "quiet",
+    "disable_plugin",
 )
 def doctor(
     ctx: typer.Context,
@@ -47,18 +58,23 @@ def doctor(
     Shows how a run would be compiled, or how a model's layers run, and what falls back to a slow path and why.
     """
     result: ModelDiagnosis | RunDiagnosis
+    plugins, settings = None, None
     if domain is None:
         if options.model is None:
             raise TfsmError("name the DOMAIN of a run, or a model with --model")
         of_runs = (mutation, runs, options.population, options.set_, options.profile, options.config)
         if any(value is not None for value in of_runs):
             raise TfsmError("a model alone has no run: leave out the other settings, or name a DOMAIN")
-        result = _inspect_model(options.model, options.layers, options.trust_model)
     elif mutation is None:
         raise TfsmError("a run needs an operator: give --mutation; see `tfsm mutations`")
     else:
         plugins = get_plugins(ctx, options.disable_plugin)
-        result = _inspect_run(plugins, options.resolve(plugins, domain, mutation, runs=runs).settings)
+        settings = options.resolve(plugins, domain, mutation, runs=runs).settings
+    with show_steps("doctor", quiet=options.quiet):
+        if plugins is None or settings is None:
+            result = _inspect_model(str(options.model), options.layers, options.trust_model)
+        else:
+            result = _inspect_run(plugins, settings)
     if options.json:
         print_json(result)
     else:
@@ -158,22 +174,29 @@ def list_(
         return
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False)
-    for column in ("directory", "kind", "domain", "methods", "status", "solved", "evaluations", "size", "started"):
-        table.add_column(column, justify="right" if column in ("solved", "evaluations", "size") else "left")
-    for item in items:
-        table.add_row(
-            str(item.directory),
-            item.kind,
-            item.domain,
-            ", ".join(item.methods),
-            item.status,
-            f"{item.solved}/{item.runs}",
-            f"{item.evaluations:,}",
-            _format_size(item.size),
-            item.started.replace("T", " ").removesuffix("+00:00"),
-        )
-    make_console().print(table)
+    rows = [
+        {
+            "directory": str(item.directory),
+            "kind": item.kind,
+            "domain": item.domain,
+            "methods": ", ".join(item.methods),
+            "status": item.status,
+            "solved": f"{item.solved}/{item.runs}",
+            "evaluations": f"{item.evaluations:,}",
+            "size": _format_size(item.size),
+            "started": item.started.replace("T", " ").removesuffix("+00:00"),
+        }
+        for item in items
+    ]
+    console, table = make_console(), Table(box=None, pad_edge=False)
+    # A narrow terminal has no space for all of them; `tfsm runs show` and --json have the rest.
+    columns = [name for name in rows[0] if console.width >= WIDE or name not in ("kind", "evaluations", "size")]
+    for name in columns:
+        numeric, long = name in ("solved", "evaluations", "size"), name in ("directory", "domain", "methods")
+        table.add_column(name, justify="right" if numeric else "left", no_wrap=not long, overflow="fold")
+    for row in rows:
+        table.add_row(*(row[name] for name in columns))
+    console.print(table)
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Annotated, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import typer
 
@@ -20,22 +20,38 @@ from tfsm.cli.report import report, robustness
 from tfsm.cli.reproduce import reproduce
 from tfsm.cli.run import run
 from tfsm.cli.studies import compare, sweep
+from tfsm.cli.watch import watch
 from tfsm.errors import TfsmError
 
 # Plain help starts faster than help by rich, and can be piped.
-app = typer.Typer(name="tfsm", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(name="tfsm", invoke_without_command=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 for command in (run, compare, sweep, robustness, reproduce):
     app.command(cls=PanelCommand)(command)
 app.command()(report)
-for command in (replay, doctor):
+app.command()(watch)
+for command in (replay, doctor, mutate):
     app.command(cls=PanelCommand)(command)
-app.command()(mutate)
 app.command()(sensitivity)
 app.add_typer(inspect.app, name="runs")
 app.add_typer(config.app, name="config")
 app.add_typer(plugins.app, name="plugins")
 for command in (plugins.mutations, plugins.domains, plugins.selections, plugins.observers):
     app.command()(command)
+
+
+START: Final = """\
+tfsm evolves Keras models with safe mutations. Three commands to start with:
+
+  Evolve a recurrent network that solves a task:
+    tfsm run parity --mutation sm-g-sum
+
+  Compare the paper's mutation operators on that task:
+    tfsm compare parity --runs 5
+
+  Mutate a model of your own without breaking it:
+    tfsm mutate model.keras --experience inputs.npy --out child.keras
+
+All commands: tfsm --help"""
 
 
 def _print_version(requested: bool) -> None:
@@ -54,6 +70,8 @@ def tfsm(
 ) -> None:
     """Evolve Keras models with safe mutations."""
     ctx.obj = CliContext(tuple(disable_plugin or ()))
+    if ctx.invoked_subcommand is None:
+        print(START)
 
 
 def main(args: list[str] | None = None) -> NoReturn:

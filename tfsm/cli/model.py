@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 from tfsm.cli.common import get_plugins, import_tensorflow_for, make_console, print_json, print_message
-from tfsm.cli.options import SharedOptions, complete_parts, shared_options
-from tfsm.cli.progress import show_progress
+from tfsm.cli.options import DEFAULT_MUTATION, EXPERIMENT, MODEL, OUTPUT, SharedOptions, complete_parts, shared_options
+from tfsm.cli.progress import show_progress, show_steps
 from tfsm.errors import TfsmError
-from tfsm.utils.atomic import atomic_write
+from tfsm.utils.files import atomic_write
 from tfsm.utils.tf_startup import import_tensorflow
 
 if TYPE_CHECKING:
@@ -29,13 +29,16 @@ MAX_CHILDREN: Final = 100_000
 
 ModelArgument: TypeAlias = Annotated[
     str,
-    typer.Argument(metavar="MODEL", help="Model: a .keras file, or package.module:function that builds one"),
+    typer.Argument(
+        metavar="MODEL", help="Model: a .keras file, or package.module:function that builds one", rich_help_panel=MODEL
+    ),
 ]
 ExperienceFile: TypeAlias = Annotated[
     Path,
     typer.Option(
         metavar="FILE",
         help="Inputs that the model has seen: a .npy file of shape [N, ...], or a .npz file with one array per input",
+        rich_help_panel=MODEL,
     ),
 ]
 DefaultMutation: TypeAlias = Annotated[
@@ -44,32 +47,50 @@ DefaultMutation: TypeAlias = Annotated[
         metavar="NAME",
         help="Mutation operator; see `tfsm mutations`",
         autocompletion=complete_parts("mutation"),
+        rich_help_panel=EXPERIMENT,
     ),
 ]
 
 
-@shared_options("divergence", "layers", "trust_model", "json")
+@shared_options("divergence", "layers", "trust_model", "json", "quiet")
 def mutate(
     ctx: typer.Context,
     model: ModelArgument,
     experience: ExperienceFile,
     out: Annotated[
-        Path,
-        typer.Option(metavar="CHILD.keras", help="Output file; several children become CHILD-0.keras and so on"),
-    ],
-    mutation: DefaultMutation = "sm-g-sum",
+        Path | None,
+        typer.Option(
+            metavar="CHILD.keras",
+            help="Output file; several children become CHILD-0.keras and so on  [default: MODEL-child.keras, here]",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    mutation: DefaultMutation = DEFAULT_MUTATION,
     intensity: Annotated[
         float | None,
         typer.Option(
             metavar="S",
             help="Standard deviation of the noise; for sm-r, the divergence  [default: none, but --divergence 1%]",
+            rich_help_panel=EXPERIMENT,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed of the first child, then counting up")] = 0,
-    count: Annotated[int, typer.Option(metavar="N", min=1, max=MAX_CHILDREN, help="Number of children")] = 1,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Random seed of the first child, then counting up", rich_help_panel=EXPERIMENT
+        ),
+    ] = 0,
+    count: Annotated[
+        int, typer.Option(metavar="N", min=1, max=MAX_CHILDREN, help="Number of children", rich_help_panel=EXPERIMENT)
+    ] = 1,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set an option of the operator; may be repeated"),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Set an option of the operator; may be repeated",
+            rich_help_panel=EXPERIMENT,
+        ),
     ] = None,
     *,
     options: SharedOptions,
@@ -83,12 +104,12 @@ def mutate(
     operator_options = _parse_options(entry.with_options(), set_ or ())
     parse_patterns(layers or ())
     _check_strength(intensity, options.divergence)
-    files = _child_files(out, count)
+    files = _child_files(out or _default_file(model), count)
     parent, inputs = _load_model_and_experience(model, experience, trust=options.trust_model)
     from tfsm import api
 
     children = []
-    for number, file in enumerate(show_progress(files, "mutating")):
+    for number, file in enumerate(show_progress(files, "mutating", quiet=options.quiet)):
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", UserWarning)
             child = api.mutate(
@@ -165,12 +186,12 @@ def _print_children(children: list[dict[str, Any]]) -> None:
     make_console().print(table)
 
 
-@shared_options("trust_model", "json")
+@shared_options("trust_model", "json", "quiet")
 def sensitivity(
     ctx: typer.Context,
     model: ModelArgument,
     experience: ExperienceFile,
-    mutation: DefaultMutation = "sm-g-sum",
+    mutation: DefaultMutation = DEFAULT_MUTATION,
     by_layer: Annotated[bool, typer.Option("--by-layer", help="One row and one histogram per layer")] = False,
     plot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Save a histogram as .png or .svg; needs the extra `plot`")
@@ -185,18 +206,20 @@ def sensitivity(
     """
     get_plugins(ctx).mutations[mutation]  # an unknown name raises an error that suggests another
     if plot is not None:
-        from tfsm.utils.optional import optional
+        from tfsm.errors import import_optional
 
-        optional("matplotlib", extra="plot", purpose="a histogram")
+        import_optional("matplotlib", extra="plot", purpose="a histogram")
         from tfsm.report.plots import check_plot_path
 
         check_plot_path(plot)
-    parent, inputs = _load_model_and_experience(model, experience, trust=options.trust_model)
-    from tfsm import api
-    from tfsm.analysis.robustness import FLOOR, summarize_sensitivity
-    from tfsm.models.genome import find_sections
+    with show_steps("sensitivity", quiet=options.quiet) as update:
+        parent, inputs = _load_model_and_experience(model, experience, trust=options.trust_model)
+        from tfsm import api
+        from tfsm.analysis.robustness import FLOOR, summarize_sensitivity
+        from tfsm.models.genome import find_sections
 
-    values = api.sensitivity(parent, inputs, mutation)
+        update(0, None, f"measuring by {mutation}")
+        values = api.sensitivity(parent, inputs, mutation)
     layers = {section.name: section.of(values) for section in find_sections(parent)}
     overall = summarize_sensitivity("all layers", values, values)
     rows = [summarize_sensitivity(name, of_layer, values) for name, of_layer in layers.items()]
@@ -230,6 +253,12 @@ def _print_sensitivity(rows: Sequence[SensitivitySummary]) -> None:
             format_percent(row.guarded),
         )
     make_console().print(table)
+
+
+def _default_file(model: str) -> Path:
+    """Return the file of a child in the current directory, by the name of the model's file or function."""
+    name = Path(model).stem if model.endswith(".keras") else model.rpartition(":")[2]
+    return Path(f"{Path(name).name}-child.keras")
 
 
 def _child_files(out: Path, count: int) -> list[Path]:

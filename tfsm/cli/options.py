@@ -74,6 +74,18 @@ def complete_parts(kind: Kind) -> Callable[[str], list[tuple[str, str]]]:
     return complete
 
 
+def complete_part_list(kind: Kind) -> Callable[[str], list[tuple[str, str]]]:
+    """Return a completion function for a comma-separated list of names; names that it has already are left out."""
+    complete_name = complete_parts(kind)
+
+    def complete(incomplete: str) -> list[tuple[str, str]]:
+        before, comma, name = incomplete.rpartition(",")
+        given = split_names(before)
+        return [(f"{before}{comma}{one}", text) for one, text in complete_name(name) if one not in given]
+
+    return complete
+
+
 def complete_plugins(incomplete: str) -> list[str]:
     """Complete the name of a plugin without importing any."""
     from importlib.metadata import entry_points
@@ -92,12 +104,14 @@ DomainName: TypeAlias = Annotated[
         rich_help_panel=EXPERIMENT,
     ),
 ]
+DEFAULT_MUTATION = "sm-g-sum"
+"""What the library uses by default too; not imported from there, which would import TensorFlow."""
 MutationName: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--mutation",
         metavar="NAME",
-        help="Mutation operator; see `tfsm mutations`",
+        help=f"Mutation operator; see `tfsm mutations`  [default: {DEFAULT_MUTATION}]",
         autocompletion=complete_parts("mutation"),
         rich_help_panel=EXPERIMENT,
     ),
@@ -108,7 +122,7 @@ MutationNames: TypeAlias = Annotated[
         "--mutation",
         metavar="NAME,...",
         help="Mutation operators, comma-separated  [default: the paper's five]",
-        autocompletion=complete_parts("mutation"),
+        autocompletion=complete_part_list("mutation"),
         rich_help_panel=EXPERIMENT,
     ),
 ]

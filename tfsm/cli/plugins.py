@@ -10,6 +10,7 @@ import typer
 
 from tfsm.cli.common import get_plugins, make_console, print_json
 from tfsm.cli.options import SharedOptions, complete_parts, shared_options
+from tfsm.cli.progress import show_steps
 from tfsm.errors import TfsmError
 from tfsm.utils.tf_startup import import_tensorflow
 
@@ -39,7 +40,7 @@ def list_(ctx: typer.Context, *, options: SharedOptions) -> None:
 
 
 @app.command()
-@shared_options("json", "disable_plugin")
+@shared_options("json", "quiet", "disable_plugin")
 def check(
     ctx: typer.Context,
     name: Annotated[
@@ -69,7 +70,7 @@ def check(
     if not targets.plugins:
         _require_options(parts)
     results: list[CheckResult] = []
-    for group in _check([*targets.plugins, *parts]):
+    for group in _check([*targets.plugins, *parts], quiet=options.quiet):
         results += group
         if not options.json:
             _print_results(group)
@@ -89,10 +90,10 @@ def _require_options(parts: Sequence[PartUnderTest]) -> None:
             raise TfsmError(f"{part.name} has options without a default: give {flags}")
 
 
-def _check(targets: Sequence[PartUnderTest | PluginUnderTest]) -> Iterator[list[CheckResult]]:
+def _check(targets: Sequence[PartUnderTest | PluginUnderTest], *, quiet: bool) -> Iterator[list[CheckResult]]:
     """Check one subject after another; among several, a part that needs options is skipped, with a note."""
     from tfsm.testing.check_common import missing_options
-    from tfsm.testing.suite import CheckResult, PartUnderTest, run_checks
+    from tfsm.testing.suite import CheckResult, PartUnderTest, checks_for, run_checks
 
     for target in targets:
         missing = missing_options(target) if isinstance(target, PartUnderTest) else []
@@ -103,7 +104,12 @@ def _check(targets: Sequence[PartUnderTest | PluginUnderTest]) -> Iterator[list[
                 CheckResult(target.name, "all checks", "skipped", "it has options without a default", f"give {flags}")
             ]
         else:
-            yield list(run_checks(target))
+            results = []
+            with show_steps(f"checking {target.name}", quiet=quiet) as update:
+                for result in run_checks(target):
+                    results.append(result)
+                    update(len(results), len(checks_for(target.kind)), "")
+            yield results
 
 
 def _print_results(results: Sequence[CheckResult]) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from tfsm.cli.common import get_plugins, make_console, print_json, print_message
-from tfsm.cli.options import OUTPUT, SharedOptions, complete_parts, shared_options, split_names
+from tfsm.cli.options import OUTPUT, SharedOptions, complete_part_list, shared_options, split_names
+from tfsm.cli.progress import show_steps
 from tfsm.errors import TfsmError
 from tfsm.utils.tf_startup import import_tensorflow
 
@@ -23,7 +23,7 @@ MUTANTS: Final = "Mutants"
 """Panels of the help."""
 
 
-@shared_options("config", "trust_model", "json", "disable_plugin")
+@shared_options("config", "trust_model", "json", "quiet", "disable_plugin")
 def replay(
     ctx: typer.Context,
     directory: Annotated[
@@ -49,7 +49,7 @@ def replay(
         typer.Option(
             metavar="NAME,...",
             help="Operators that make the mutants, comma-separated; shown side by side  [default: the run's]",
-            autocompletion=complete_parts("mutation"),
+            autocompletion=complete_part_list("mutation"),
             rich_help_panel=MUTANTS,
         ),
     ] = None,
@@ -85,43 +85,46 @@ def replay(
 
         check_film_path(save)
 
-    import_tensorflow()
-    from tfsm.render.replay import draw_populations, replay_champion
+    with show_steps("replay", quiet=options.quiet) as update:
+        import_tensorflow()
+        from tfsm.render.replay import draw_populations, replay_champion
 
+        if population:
+            update(0, None, "drawing populations")
+            picture = draw_populations(plugins, directory, run=run)
+        else:
+            update(0, None, "running the champion")
+            result = replay_champion(
+                plugins,
+                directory,
+                run=run,
+                mutants=mutants,
+                mutations=names,
+                intensity=intensity,
+                seed=seed,
+                config=options.config,
+                trust=options.trust_model,
+            )
     if population:
-        _show_picture(draw_populations(plugins, directory, run=run), save, str(directory))
+        _show_picture(picture, save, str(directory))
         return
-    result = replay_champion(
-        plugins,
-        directory,
-        run=run,
-        mutants=mutants,
-        mutations=names,
-        intensity=intensity,
-        seed=seed,
-        config=options.config,
-        trust=options.trust_model,
-    )
     if options.json:
         print_json(_summarize(result))
     elif result.mutants:
         _print_mutants(result)
-    _show_film(result, save, f"{directory}, run {result.run}")
+    _show_film(result, save, f"{directory}, run {result.run}", quiet=options.quiet)
 
 
-def _show_film(result: ChampionReplay, save: Path | None, title: str) -> None:
+def _show_film(result: ChampionReplay, save: Path | None, title: str, *, quiet: bool) -> None:
     if save is None:
         from tfsm.render.video import show_film
 
         show_film(result.film, title)
         return
-    from rich.progress import Progress
-
     from tfsm.render.video import save_film
 
-    with Progress(console=make_console(stderr=True), disable=not sys.stderr.isatty(), transient=True) as bar:
-        task = bar.add_task("drawing", total=None)
-        save_film(result.film, save, progress=lambda done, total: bar.update(task, completed=done, total=total))
+    with show_steps("drawing", quiet=quiet) as update:
+        save_film(result.film, save, progress=lambda done, total: update(done, total, ""))
     print_message(f"wrote {save}")
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from tfsm.cli.common import get_plugins, make_console, print_json, print_message
-from tfsm.cli.options import OUTPUT, SharedOptions, complete_parts, parse_mutations, shared_options
-from tfsm.errors import TfsmError
+from tfsm.cli.options import OUTPUT, SharedOptions, complete_part_list, parse_mutations, shared_options
+from tfsm.cli.progress import StepsCallback, show_steps
+from tfsm.errors import TfsmError, import_optional
 from tfsm.report.formatting import replace_unprintable
-from tfsm.utils.optional import optional
 from tfsm.utils.tf_startup import import_tensorflow
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Estimate(StrEnum):
     WILSON = "wilson"
 
 
-@shared_options("json")
+@shared_options("json", "quiet")
 def report(
     directories: Annotated[
         list[Path],
@@ -71,18 +71,22 @@ def report(
     if html is not None:
         check_page_path(html)
     if html is not None or figures is not None:
-        optional("matplotlib", extra="plot", purpose="a report with figures")
-    findings = compute_findings(directories, at=at, baseline=baseline, band=band.value)
+        import_optional("matplotlib", extra="plot", purpose="a report with figures")
+    with show_steps("report", quiet=options.quiet) as update:
+        findings = compute_findings(directories, at=at, baseline=baseline, band=band.value, on_progress=update)
     if figures is not None:
         from tfsm.report.plots import save_figures
 
         make_directory(figures)
-        files = save_figures(figures, findings)
+        with show_steps("figures", quiet=options.quiet) as update:
+            files = save_figures(figures, findings, on_progress=update)
         print_message(f"wrote {len(files)} files to {figures}")
     if html is not None:
         from tfsm.report.html import render_page
 
-        write_file(html, render_page(findings))
+        with show_steps("page", quiet=options.quiet) as update:
+            page = render_page(findings, on_progress=update)
+        write_file(html, page)
         print_message(f"wrote {html}")
     if options.json or (html is None and figures is None):
         print_findings(findings, json=options.json)
@@ -94,12 +98,17 @@ def compute_findings(
     at: int | None = None,
     baseline: str | None = None,
     band: Band = "kaplan-meier",
+    on_progress: StepsCallback = lambda done, total, description: None,
 ) -> list[Findings]:
     """Return the results of runs, one per domain."""
     from tfsm.analysis.results import load_studies
     from tfsm.report.findings import analyze_study
 
-    return [analyze_study(study, at=at, baseline=baseline, band=band) for study in load_studies(directories)]
+    studies, findings = load_studies(directories), []
+    for done, study in enumerate(studies):
+        on_progress(done, len(studies), study.domain)
+        findings.append(analyze_study(study, at=at, baseline=baseline, band=band))
+    return findings
 
 
 def print_findings(results: Sequence[Findings], *, json: bool) -> None:
@@ -168,7 +177,7 @@ def robustness(
         typer.Option(
             metavar="NAME,...",
             help="Operators to perturb with, comma-separated  [default: the paper's five]",
-            autocompletion=complete_parts("mutation"),
+            autocompletion=complete_part_list("mutation"),
             rich_help_panel=SUBJECT,
         ),
     ] = None,
@@ -212,14 +221,7 @@ def robustness(
     else:
         read_valid_record(directory)
 
-    from rich.progress import Progress
-
-    with Progress(console=make_console(stderr=True), transient=True, disable=options.quiet) as bar:
-        task = bar.add_task("starting TensorFlow", total=None)
-
-        def update(done: int, total: int, description: str) -> None:
-            bar.update(task, completed=done, total=total, description=description)
-
+    with show_steps("robustness", quiet=options.quiet) as update:
         import_tensorflow()
         from tfsm.analysis.robustness import ROBUSTNESS_FILE, ROBUSTNESS_FOLDER, measure_robustness
 
@@ -249,7 +251,7 @@ def robustness(
 def _draw_robustness(folder: Path, result: Robustness) -> None:
     """Save the figure if matplotlib is there; the numbers are useful without it."""
     try:
-        optional("matplotlib", extra="plot", purpose="the figure of robustness")
+        import_optional("matplotlib", extra="plot", purpose="the figure of robustness")
     except TfsmError as error:
         print_message(f"no figure: {error}")
         return

@@ -12,6 +12,7 @@ import typer
 
 from tfsm.cli.common import INTERRUPTED, get_plugins, make_console, print_json, print_message
 from tfsm.cli.options import EXPERIMENT, SEARCH, SharedOptions, StudyDirectory, shared_options
+from tfsm.cli.progress import show_steps
 from tfsm.cli.studies import run_members
 from tfsm.errors import TfsmError, UnknownNameError
 from tfsm.utils.tf_startup import import_tensorflow
@@ -59,7 +60,7 @@ def reproduce(
     *,
     options: SharedOptions,
 ) -> None:
-    """Run one of the paper's experiments, or all of them, and check its claims.
+    """Run the paper's experiments and check its claims.
 
     Without --profile the settings are those of the paper's code, --profile published. An interrupted experiment
     continues when it is given the same --out again.
@@ -95,7 +96,7 @@ def reproduce(
             _print_claims(reproductions[-1])
     wrote = base / SUMMARY_FOLDER / figure
     if figure == ALL:
-        from tfsm.utils.atomic import write_text
+        from tfsm.utils.files import write_text
 
         wrote = base / "claims.md"
         write_text(wrote, summarize_claims(reproductions))
@@ -176,7 +177,7 @@ def run_plan(plugins: Plugins, plan: Plan, folder: Path, base: Path, options: Sh
     robustness = None
     if plan.figure.perturbed and any(method.solved for study in studies.values() for method in study.methods):
         directory = folder / plan.figure.domains[0]
-        robustness = _measure_robustness(plugins, directory, plan.figure.mutations, plan.scale)
+        robustness = _measure_robustness(plugins, directory, plan.figure.mutations, plan.scale, options.quiet)
     reproduction = Reproduction(
         plan.name,
         plan.figure,
@@ -191,17 +192,20 @@ def run_plan(plugins: Plugins, plan: Plan, folder: Path, base: Path, options: Sh
     return reproduction
 
 
-def _measure_robustness(plugins: Plugins, directory: Path, mutations: tuple[str, ...], scale: float) -> Robustness:
+def _measure_robustness(
+    plugins: Plugins, directory: Path, mutations: tuple[str, ...], scale: float, quiet: bool
+) -> Robustness:
     from tfsm.analysis.robustness import ROBUSTNESS_FILE, ROBUSTNESS_FOLDER, measure_robustness
 
-    print_message("perturbing solutions")
-    robustness = measure_robustness(
-        plugins,
-        [directory],
-        mutations=mutations,
-        perturbations=max(2, round(50 * scale)),
-        histogram=max(2, round(1000 * scale)),
-    )
+    with show_steps("robustness", quiet=quiet) as update:
+        robustness = measure_robustness(
+            plugins,
+            [directory],
+            mutations=mutations,
+            perturbations=max(2, round(50 * scale)),
+            histogram=max(2, round(1000 * scale)),
+            on_progress=update,
+        )
     folder = directory / ROBUSTNESS_FOLDER
     folder.mkdir(exist_ok=True)
     robustness.save(folder / ROBUSTNESS_FILE)
@@ -211,10 +215,10 @@ def _measure_robustness(plugins: Plugins, directory: Path, mutations: tuple[str,
 def _draw(folder: Path, base: Path, reproduction: Reproduction) -> None:
     """Save figures and the page if matplotlib is there; the numbers are useful without them."""
     from tfsm.cli.report import compute_findings
-    from tfsm.utils.optional import optional
+    from tfsm.errors import import_optional
 
     try:
-        optional("matplotlib", extra="plot", purpose="the figures")
+        import_optional("matplotlib", extra="plot", purpose="the figures")
     except TfsmError as error:
         print_message(f"no figures: {error}")
         return

@@ -19,6 +19,7 @@ from tfsm.cli.common import (
     print_message,
 )
 from tfsm.cli.options import (
+    DEFAULT_MUTATION,
     EXECUTION,
     EXPERIMENT,
     OUTPUT,
@@ -116,11 +117,10 @@ def run(
             print_message(f"{resume}: already finished; raise --evaluations or --runs to continue")
             return
     else:
-        if domain is None or mutation is None:
-            missing = "a DOMAIN, such as parity" if domain is None else "--mutation, such as --mutation sm-g-sum"
-            raise TfsmError(f"tfsm run needs {missing}; or --resume DIR to resume a run")
+        if domain is None:
+            raise TfsmError("tfsm run needs a DOMAIN, such as parity; or --resume DIR to resume a run")
         # Settings are checked before TensorFlow is imported, which takes seconds.
-        resolved = options.resolve(plugins, domain, mutation, **flags)
+        resolved = options.resolve(plugins, domain, mutation or DEFAULT_MUTATION, **flags)
 
     with InterruptHandler() as interrupt, make_progress(resolved.settings, quiet=options.quiet) as progress:
         import_tensorflow_to_run(plugins, resolved.settings)

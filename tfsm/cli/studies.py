@@ -127,7 +127,7 @@ def sweep(
 
     from tfsm.analysis.results import load_studies
     from tfsm.analysis.sweep import choose_intensity, format_toml
-    from tfsm.utils.atomic import write_text
+    from tfsm.utils.files import write_text
 
     (study,) = load_studies([result.directory])
     choices = []

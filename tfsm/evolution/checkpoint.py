@@ -24,7 +24,7 @@ import numpy as np
 from tfsm.errors import TfsmError
 from tfsm.evolution.observers import RunResult
 from tfsm.evolution.state import LazyTable
-from tfsm.utils.atomic import atomic_write
+from tfsm.utils.files import atomic_write
 
 
 @dataclass(frozen=True)

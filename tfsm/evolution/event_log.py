@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.async_worker import ChildResult
-from tfsm.utils.atomic import atomic_write
+from tfsm.utils.files import atomic_write
 
 EventKind: TypeAlias = Literal[">", "<", "!"]
 _KINDS: Final = (">", "<", "!")

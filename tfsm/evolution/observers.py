@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 
 from tfsm.interfaces import Observer
-from tfsm.utils.json_files import to_json
+from tfsm.utils.files import to_json
 
 if TYPE_CHECKING:
     from tfsm.models.genome import Section

@@ -16,7 +16,7 @@ from tfsm.evolution.observers import Champion, Interval, PopulationSnapshot, Pro
 from tfsm.evolution.state import TALLIES
 from tfsm.interfaces import Observer
 from tfsm.models.genome import Section, find_sections
-from tfsm.utils.json_files import to_json
+from tfsm.utils.files import to_json
 
 QUANTILES = (0.05, 0.5, 0.95)
 """Of a layer's sensitivities."""

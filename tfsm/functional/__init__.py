@@ -18,7 +18,6 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError, suggestion
 from tfsm.evolution.divergence_target import DivergenceTarget
-from tfsm.evolution.initialization import Initializer
 from tfsm.functional._batching import ExperienceBatch, Strength, require_sensitivity, resolve_operator, runner_for
 from tfsm.interfaces import Child, Init, Mutation, Tensor
 from tfsm.kernels.random import fold_in, gaussian, root_seed
@@ -215,6 +214,8 @@ def initial(
     width = 1 << max(0, len(numbers) - 1).bit_length()  # few widths, because noise is compiled for each
     seeds = np.zeros([width, 2], np.int32)
     seeds[: len(numbers)] = pack_seeds(numbers, len(numbers), single=False)
+    from tfsm.evolution.initialization import Initializer  # the other functions do not need it
+
     genomes: np.ndarray = Initializer(scheme, scale).genomes(network, tf.constant(seeds)).numpy()
     return genomes[: len(numbers)]
 

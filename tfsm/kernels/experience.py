@@ -63,6 +63,15 @@ def sample_experiences(experience: Nest, count: int, seed: Tensor, *, replacemen
     return tf.nest.map_structure(lambda leaf: _gather(leaf, index, axis), experience)
 
 
+def take_every(experience: Nest, step: int) -> Nest:
+    """Return every `step`th of the experiences `[B, N, ...]`, beginning with the first."""
+
+    def thin(leaf: Tensor) -> Tensor:
+        return IndexedFrames(leaf.table, leaf.index[:, ::step]) if isinstance(leaf, IndexedFrames) else leaf[:, ::step]
+
+    return tf.nest.map_structure(thin, experience)
+
+
 def _gather(leaf: Tensor, index: Tensor, axis: int) -> Tensor:
     if isinstance(leaf, IndexedFrames):
         return IndexedFrames(leaf.table, _gather(leaf.index, index, axis))

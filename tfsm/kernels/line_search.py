@@ -1,19 +1,31 @@
-"""Line search: finds the magnitude along a direction that gives a target divergence."""
+"""Line search: finds the magnitude along a direction that gives a target divergence.
+
+`line_search` knows the divergence of each trial alone, and is the search of SM-R. `search_outputs` also knows the
+outputs, predicts them at other magnitudes, and needs fewer trials.
+"""
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from tfsm.interfaces import Tensor
+from tfsm.kernels.sensitivity import divergence
 
 MAX_MAGNITUDE = 1e6
 """Magnitudes stop here; a target that is not reached by then is out of reach."""
 
+REACH = 30.0
+"""The largest factor between two trials while the target is above, or below, all trials."""
+BISECTIONS = 14
+"""Halvings of the interval in which predicted outputs have the target divergence; they cost no forward pass."""
+
 SEARCH_DIAGNOSTICS = ("search_steps", "unreached")
-"""What a search reports about itself: its number of trials, and whether the target was out of reach."""
+"""What a search reports about itself: its trials in forward passes, and whether the target was out of reach."""
 
 
 class LineSearchResult(NamedTuple):
@@ -61,29 +73,15 @@ def line_search(
     target = tf.broadcast_to(tf.cast(target, start.dtype), tf.shape(start))
     # A target of zero means not to move at all.
     nothing = target <= 0
-    zero = tf.zeros_like(start)
-    state = _Bracket(
-        step=tf.constant(0),
-        low=zero,
-        low_value=zero,
-        high=tf.fill(tf.shape(start), tf.constant(float("inf"), start.dtype)),
-        high_value=zero,
-        trial=start,
-        best=zero,
-        best_value=zero,
-        steps=tf.zeros_like(start, tf.int32),
-        done=nothing,
-    )
     state = _Bracket(
         *tf.while_loop(
             lambda s: (s.step < max_steps) & ~tf.reduce_all(s.done),
             lambda s: (_advance(s, measure(s.trial), target, tolerance),),
-            (state,),
+            (_begin(start, nothing),),
             maximum_iterations=max_steps,
         )[0]
     )
-    reached = nothing | (tf.abs(state.best_value - target) <= tolerance * target)
-    return LineSearchResult(state.best, state.best_value, reached, state.steps)
+    return _finish(state, target, nothing, tolerance)
 
 
 def search_magnitude(
@@ -94,42 +92,115 @@ def search_magnitude(
     return line_search(measure, targets, tf.sqrt(targets), tolerance=tolerance, max_steps=max_steps)
 
 
-def search_diagnostics(result: LineSearchResult) -> dict[str, Tensor]:
-    """Return the diagnostics `[B]` of a line search, for the log."""
-    values = (tf.cast(result.steps, tf.float32), tf.cast(~result.reached, tf.float32))
+@tf.autograph.experimental.do_not_convert
+def search_outputs(
+    outputs: Callable[[Tensor], Tensor],
+    before: Tensor,
+    target: Tensor,
+    start: Tensor,
+    *,
+    tolerance: float,
+    max_steps: int,
+) -> LineSearchResult:
+    """Find magnitudes `[B]` at which the outputs are within `tolerance` of a target divergence from `before`.
+
+    Outputs hardly bend over a step, even where the divergence is far from the square law. After the first trial each
+    output is predicted by a line through its value at 0, and later by a parabola that also fits the trial before. The
+    next trial is where the predicted outputs have the target divergence. Probabilities are predicted by their logits:
+    those of a confident classifier do not move at first, and then all at once, while its logits move steadily.
+
+    Args:
+        outputs: from magnitudes `[B]` to output rows `[B, I, K]`, continuous, and `before` at 0.
+        before: `[B, I, K]`.
+        target: the target divergence `[B]`.
+        start: the first magnitudes to try, `[B]`.
+        tolerance: the relative error that ends the search.
+        max_steps: maximum number of trials.
+    """
+    nothing = target <= 0
+
+    def advance(s: _Bracket, last: Tensor, last_rows: Tensor) -> tuple[_Bracket, Tensor, Tensor]:
+        rows = tf.ensure_shape(outputs(s.trial), before.shape)
+        narrowed = _narrow(s, divergence(before, rows), target, tolerance)
+        trial = _predict_trial(s, narrowed, target, before, rows, last, last_rows)
+        return narrowed._replace(trial=trial), s.trial, rows
+
+    state: _Bracket = tf.while_loop(
+        lambda s, *_: (s.step < max_steps) & ~tf.reduce_all(s.done),
+        advance,
+        (_begin(start, nothing), tf.zeros_like(start), before),
+        maximum_iterations=max_steps,
+    )[0]
+    return _finish(_Bracket(*state), target, nothing, tolerance)
+
+
+def search_diagnostics(result: LineSearchResult, passes: Tensor | None = None) -> dict[str, Tensor]:
+    """Return the diagnostics `[B]` of a line search, for the log.
+
+    Args:
+        result: the end of the search.
+        passes: its trials `[B]` in forward passes; their number if None.
+    """
+    passes = tf.cast(result.steps, tf.float32) if passes is None else passes
+    values = (passes, tf.cast(~result.reached, tf.float32))
     return dict(zip(SEARCH_DIAGNOSTICS, values, strict=True))
 
 
+def _begin(start: Tensor, done: Tensor) -> _Bracket:
+    zero = tf.zeros_like(start)
+    return _Bracket(
+        step=tf.constant(0),
+        low=zero,
+        low_value=zero,
+        high=tf.fill(tf.shape(start), tf.constant(float("inf"), start.dtype)),
+        high_value=zero,
+        trial=start,
+        best=zero,
+        best_value=zero,
+        steps=tf.zeros_like(start, tf.int32),
+        done=done,
+    )
+
+
+def _finish(s: _Bracket, target: Tensor, nothing: Tensor, tolerance: float) -> LineSearchResult:
+    reached = nothing | (tf.abs(s.best_value - target) <= tolerance * target)
+    return LineSearchResult(s.best, s.best_value, reached, s.steps)
+
+
 def _advance(s: _Bracket, value: Tensor, target: Tensor, tolerance: float) -> _Bracket:
+    narrowed = _narrow(s, value, target, tolerance)
+    value = tf.where(tf.math.is_finite(value), value, tf.constant(value.dtype.max, value.dtype))
+    return narrowed._replace(trial=_next_trial(s, narrowed, value, target))
+
+
+def _narrow(s: _Bracket, value: Tensor, target: Tensor, tolerance: float) -> _Bracket:
+    """Return the bracket after the value of its trial, without the next trial."""
     # A value that is not finite counts as far too large.
     finite = tf.math.is_finite(value)
     value = tf.where(finite, value, tf.constant(value.dtype.max, value.dtype))
     live = ~s.done
     better = live & finite & (tf.abs(value - target) < tf.abs(s.best_value - target))
-    best, best_value = tf.where(better, s.trial, s.best), tf.where(better, value, s.best_value)
     under = live & (value < target)
     over = live & (value >= target)
-    low, low_value = tf.where(under, s.trial, s.low), tf.where(under, value, s.low_value)
-    high, high_value = tf.where(over, s.trial, s.high), tf.where(over, value, s.high_value)
+    high = tf.where(over, s.trial, s.high)
     hit = finite & (tf.abs(value - target) <= tolerance * target)
     out_of_reach = under & tf.math.is_inf(high) & (s.trial >= MAX_MAGNITUDE)
     return _Bracket(
         step=s.step + 1,
-        low=low,
-        low_value=low_value,
+        low=tf.where(under, s.trial, s.low),
+        low_value=tf.where(under, value, s.low_value),
         high=high,
-        high_value=high_value,
-        trial=_next_trial(s, value, target, low, low_value, high, high_value),
-        best=best,
-        best_value=best_value,
+        high_value=tf.where(over, value, s.high_value),
+        trial=s.trial,
+        best=tf.where(better, s.trial, s.best),
+        best_value=tf.where(better, value, s.best_value),
         steps=s.steps + tf.cast(live, tf.int32),
         done=s.done | hit | out_of_reach,
     )
 
 
-def _next_trial(
-    s: _Bracket, value: Tensor, target: Tensor, low: Tensor, low_value: Tensor, high: Tensor, high_value: Tensor
-) -> Tensor:
+def _next_trial(s: _Bracket, narrowed: _Bracket, value: Tensor, target: Tensor) -> Tensor:
+    low, low_value, high, high_value = narrowed.low, narrowed.low_value, narrowed.high, narrowed.high_value
     tiny = tf.constant(1e-30, value.dtype)
     ratio = tf.sqrt(target / tf.maximum(value, tiny))
     unbracketed = tf.math.is_inf(high)
@@ -145,3 +216,75 @@ def _next_trial(
     span = tf.math.log(tf.maximum(high, tiny) / tf.maximum(low, tiny))
     inside = low * tf.exp(share * tf.where(unbracketed | (low <= 0), tf.zeros_like(span), span))
     return tf.where(unbracketed, grown, tf.where(low <= 0, shrunk, inside))
+
+
+def _predict_trial(
+    s: _Bracket, narrowed: _Bracket, target: Tensor, before: Tensor, rows: Tensor, last: Tensor, last_rows: Tensor
+) -> Tensor:
+    """Return the next magnitudes to try, from the outputs of this trial and of the last one."""
+    low, high = narrowed.low, narrowed.high
+    bounded_below, bounded_above = low > 0, ~tf.math.is_inf(high)
+    lower = tf.where(bounded_below, low, s.trial / REACH)
+    upper = tf.where(bounded_above, high, tf.minimum(s.trial * REACH, tf.constant(MAX_MAGNITUDE, s.trial.dtype)))
+    finite = tf.reduce_all(tf.math.is_finite(rows), axis=[1, 2])
+    rows, last_rows = (tf.where(tf.math.is_finite(x), x, before) for x in (rows, last_rows))
+    to_logits, from_logits = _choose_scale(before, rows, last_rows)
+    origin = to_logits(before)
+    slope = _divide(to_logits(rows) - origin, s.trial)  # [B, I, K]
+    last_slope = _divide(to_logits(last_rows) - origin, last)
+    bend = tf.where(_per_row(last > 0), _divide(slope - last_slope, s.trial - last), tf.zeros_like(slope))
+    straight = slope - bend * _per_row(s.trial)
+    log_low, log_high = tf.math.log(lower), tf.math.log(upper)
+    for _ in range(BISECTIONS):
+        middle = (log_low + log_high) / 2.0
+        m = _per_row(tf.exp(middle))
+        under = divergence(before, from_logits(origin + (straight + bend * m) * m)) < target
+        log_low, log_high = tf.where(under, middle, log_low), tf.where(under, log_high, middle)
+    span = tf.math.log(upper / lower)
+    share = ((log_low + log_high) / 2.0 - tf.math.log(lower)) / tf.where(span > 0, span, tf.ones_like(span))
+    bracketed = bounded_below & bounded_above
+    share = tf.where(bracketed, tf.clip_by_value(share, 0.03, 0.97), share)
+    # From the fifth trial on every other one takes the middle, so that outputs that jump cannot slow the search down.
+    middle_next = (s.step >= 4) & tf.equal(s.step % 2, 0)
+    half = tf.constant(0.5, share.dtype)
+    share = tf.where(bracketed & (middle_next | ~finite), half, share)
+    # From then on the others also leave a plateau, by at least a factor of 2, then 4, and so on up to `REACH`.
+    leap = tf.minimum(tf.pow(tf.constant(2.0, share.dtype), tf.cast(s.step - 3, share.dtype)), REACH)
+    leap = tf.where(s.step >= 4, tf.math.log(leap) / math.log(REACH), tf.zeros_like(leap))
+    share = tf.where(bounded_above, share, tf.maximum(share, leap))
+    share = tf.where(bounded_below, share, tf.minimum(share, 1.0 - leap))
+    # Outputs that are not finite predict nothing.
+    share = tf.where(bracketed | finite, share, tf.zeros_like(share))
+    trial = lower * tf.exp(share * span)
+    return tf.where(bounded_above, trial, tf.minimum(trial, tf.constant(MAX_MAGNITUDE, trial.dtype)))
+
+
+def _choose_scale(*rows: Tensor) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+    """Return functions from outputs `[B, I, K]` to the scale on which to predict them, and back.
+
+    Logits for probabilities: rows that add up to 1, or numbers between 0 and 1. Anything else is taken as it is. This
+    is decided for each genome by all of its rows.
+    """
+    unit = functools.reduce(tf.logical_and, [tf.reduce_all((x >= 0) & (x <= 1), axis=[1, 2]) for x in rows])
+    one = [tf.reduce_all(tf.abs(tf.reduce_sum(x, axis=-1) - 1.0) < 1e-3, axis=1) for x in rows]
+    several = rows[0].shape[-1] > 1
+    simplex = _per_row(unit & functools.reduce(tf.logical_and, one)) if several else tf.constant(False)
+    unit = _per_row(unit)
+
+    def to_logits(x: Tensor) -> Tensor:
+        kept = tf.clip_by_value(x, 1e-7, 1.0 - 1e-7)
+        logs = tf.math.log(tf.maximum(x, 1e-30))
+        return tf.where(simplex, logs, tf.where(unit, tf.math.log(kept / (1.0 - kept)), x))
+
+    def from_logits(u: Tensor) -> Tensor:
+        return tf.where(simplex, tf.nn.softmax(u), tf.where(unit, tf.sigmoid(u), u))
+
+    return to_logits, from_logits
+
+
+def _divide(change: Tensor, magnitude: Tensor) -> Tensor:
+    return tf.math.divide_no_nan(change, _per_row(magnitude))
+
+
+def _per_row(x: Tensor) -> Tensor:
+    return x[:, None, None]

@@ -106,14 +106,34 @@ def _check_not_quantized(model: keras.Model) -> None:
 
 
 def flatten(model: keras.Model) -> np.ndarray:
-    """Return the model's trainable weights as one vector `[P]`."""
+    """Return the model's trainable weights as one vector `[P]`, the genome.
+
+    Args:
+        model: a built Keras model.
+
+    >>> import keras, tfsm
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    >>> tfsm.flatten(model).shape
+    (8,)
+    """
     layout = Layout.of(model)
     values = [np.asarray(variable.numpy(), dtype=np.float64).ravel() for variable in model.trainable_variables]
     return np.concatenate(values).astype(layout.dtype.as_numpy_dtype)
 
 
 def unflatten(model: keras.Model, genome: np.ndarray) -> keras.Model:
-    """Return a copy of the model with the genome `[P]` as its trainable weights."""
+    """Return a copy of the model with the genome `[P]` as its trainable weights.
+
+    Args:
+        model: a built Keras model, which is not changed.
+        genome: `[P]`, in the order of `flatten`.
+
+    >>> import keras, numpy as np, tfsm
+    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    >>> twin = tfsm.unflatten(model, np.array([2.0, 1.0]))  # y = 2 x + 1
+    >>> float(twin(np.array([[3.0]]))[0, 0])
+    7.0
+    """
     layout = Layout.of(model)
     vector = np.asarray(genome)
     if vector.shape != (layout.size,):

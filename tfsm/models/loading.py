@@ -23,6 +23,12 @@ def load_model(path: str | Path, *, trust: bool = False) -> keras.Model:
     Args:
         path: the file.
         trust: load the file whatever it contains, also a legacy `.h5` file; code in it runs.
+
+    >>> import keras, tfsm
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    >>> model.save("model.keras")
+    >>> bool((tfsm.flatten(tfsm.load_model("model.keras")) == tfsm.flatten(model)).all())
+    True
     """
     from tfsm.models.safe_loading import check_config, read_archive
 

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
-from tfsm.errors import TfsmError
+from tfsm.errors import TfsmError, import_optional
 from tfsm.parallel.pool import THREAD_VARIABLES, BasePool, WorkerHandle, worker_environment
 from tfsm.parallel.processes import Frames, count_cores
 from tfsm.parallel.worker import Actor, from_parcel, to_parcel
-from tfsm.utils.optional import optional
 from tfsm.utils.tf_startup import silence_stderr
 
 # Ray reads these when it is imported. The first keeps its messages about dead workers off the driver's output, since
@@ -65,7 +64,7 @@ def connect(address: str | None, size: int) -> RayConnection:
         size: number of CPUs to start it with.
     """
     with _set_variables(_QUIET | (_BRIEF if address else _LOOPBACK)):
-        ray = optional("ray", extra="ray", purpose="a pool of Ray workers")
+        ray = import_optional("ray", extra="ray", purpose="a pool of Ray workers")
         if ray.is_initialized():
             return RayConnection(ray, address, owned=False)
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}

@@ -29,6 +29,13 @@ OLDEST_HOOKS_VERSION: Final = 2
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
+"""Marks a function of a plugin as the implementation of a hook.
+
+>>> import tfsm
+>>> @tfsm.hookimpl
+... def tfsm_register_mutations(registry):
+...     registry.add("my-noise", "my_package.noise:MyNoise", description="my noise", intensity=0.1)
+"""
 
 
 @hookspec

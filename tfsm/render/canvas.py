@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tfsm.utils.optional import optional
+from tfsm.errors import import_optional
 
 Color = tuple[int, int, int]
 Points = np.ndarray
@@ -33,7 +33,7 @@ class Canvas:
     """
 
     def __init__(self, low: Sequence[float] | Points, high: Sequence[float] | Points, size: int = 480) -> None:
-        self._pygame = optional("pygame", extra="replay", purpose="drawing")
+        self._pygame = import_optional("pygame", extra="replay", purpose="drawing")
         low, high = np.asarray(low, float), np.asarray(high, float)
         longest = float((high - low).max())
         margin, self._caption_height = 0.02 * longest, 0.06 * longest

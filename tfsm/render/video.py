@@ -10,10 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from tfsm.errors import TfsmError
+from tfsm.errors import TfsmError, import_optional
 from tfsm.interfaces import Film
-from tfsm.utils.atomic import atomic_write
-from tfsm.utils.optional import optional
+from tfsm.utils.files import atomic_write
 
 FILM_SUFFIXES: Final = (".gif", ".mp4", ".png")
 _GIF_RATE: Final = 20.0
@@ -107,7 +106,7 @@ def _writer_options(kind: str, rate: float) -> dict[str, Any]:
 
 
 def _imageio() -> Any:
-    return optional("imageio.v2", extra="replay", purpose="saving")
+    return import_optional("imageio.v2", extra="replay", purpose="saving")
 
 
 def _render_title(text: str, width: int) -> np.ndarray:
@@ -148,7 +147,7 @@ def show_picture(picture: np.ndarray, title: str) -> None:
 
 def show_film(film: Film, title: str) -> None:
     """Play a film in a window until the user closes it. `KEYS` lists the controls."""
-    pygame = optional("pygame", extra="replay", purpose="a window")
+    pygame = import_optional("pygame", extra="replay", purpose="a window")
     try:
         pygame.display.init()
         first = film.frame(0)

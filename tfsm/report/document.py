@@ -10,8 +10,7 @@ from tfsm.analysis.results import Method
 from tfsm.errors import TfsmError
 from tfsm.report.findings import Findings
 from tfsm.report.tables import collect_warnings, count_requested_runs
-from tfsm.utils.atomic import atomic_write
-from tfsm.utils.json_files import to_json
+from tfsm.utils.files import atomic_write, to_json
 
 PAGE_SUFFIXES: Final = (".html", ".htm")
 

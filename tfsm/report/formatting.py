@@ -53,6 +53,28 @@ def format_interval(low: float | None, high: float | None) -> str:
     return f"up to {format_number(high)}" if low is None else f"{format_number(low)} to {format_number(high)}"
 
 
+def format_duration(seconds: float) -> str:
+    """Return a duration as minutes and seconds, with hours if there are any.
+
+    >>> format_duration(75.4), format_duration(3 * 3600 + 62)
+    ('1:15', '3:01:02')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def format_rate(rate: float | None) -> str:
+    """Return a number per second; slow ones have decimals.
+
+    >>> format_rate(12345.6), format_rate(12.34), format_rate(0.0625), format_rate(None)
+    ('12,346', '12', '0.062', '-')
+    """
+    if rate is None:
+        return MISSING
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+
+
 def format_count(count: int, noun: str) -> str:
     """Return a number of things.
 

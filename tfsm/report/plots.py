@@ -67,17 +67,28 @@ def check_plot_path(file: Path) -> None:
         raise TfsmError(f"{file}: there is no directory {str(file.parent)!r}")
 
 
-def save_figures(folder: Path, findings: Sequence[Findings]) -> list[Path]:
-    """Save all figures for which there is data as PNG and as SVG, and return the files."""
-    files = []
+def save_figures(
+    folder: Path,
+    findings: Sequence[Findings],
+    *,
+    on_progress: Callable[[int, int, str], None] = lambda done, total, description: None,
+) -> list[Path]:
+    """Save all figures for which there is data as PNG and as SVG, and return the files.
+
+    Args:
+        folder: an existing directory.
+        findings: what to draw.
+        on_progress: called with the number of files written, their total, and the next one.
+    """
+    figures: dict[Path, tuple[str, Findings, str]] = {}
     for study in findings:
         prefix = "" if len(findings) == 1 else sub(r"[^\w.+-]+", "-", study.study.domain) + "-"
         for name in list_drawable_figures(study):
-            for format in FORMATS:
-                file = folder / f"{prefix}{name}.{format}"
-                write_file(file, render_figure(name, study, format=format))
-                files.append(file)
-    return files
+            figures |= {folder / f"{prefix}{name}.{format}": (name, study, format) for format in FORMATS}
+    for done, (file, (name, study, format)) in enumerate(figures.items()):
+        on_progress(done, len(figures), file.name)
+        write_file(file, render_figure(name, study, format=format))
+    return list(figures)
 
 
 def save_robustness(folder: Path, robustness: Robustness) -> list[Path]:

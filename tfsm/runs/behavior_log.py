@@ -15,7 +15,7 @@ from tfsm.errors import TfsmError
 from tfsm.evolution.observers import PopulationSnapshot
 from tfsm.models.names import summarize_error
 from tfsm.runs.records import BEHAVIOR, behavior_file
-from tfsm.utils.atomic import atomic_write, flush_to_disk
+from tfsm.utils.files import atomic_write, flush_to_disk
 
 if TYPE_CHECKING:
     from tfsm.evolution.batches import LogIntervals

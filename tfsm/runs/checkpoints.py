@@ -22,7 +22,7 @@ from tfsm.evolution.checkpoint import (
 from tfsm.evolution.checkpoint_schedule import CheckpointInterval, CheckpointSchedule
 from tfsm.evolution.observers import CheckpointInfo
 from tfsm.interfaces import Observer
-from tfsm.utils.atomic import back_up, is_temporary
+from tfsm.utils.files import back_up, is_temporary
 
 CHECKPOINTS: Final = "checkpoints"
 _NAME: Final = re.compile(r"run-(\d+)-(\d+)-at-(\d+)\.checkpoint")

@@ -22,7 +22,7 @@ from tfsm.runs.directory import WriteError, explain_write_errors
 from tfsm.runs.records import ORDER
 from tfsm.runs.result import to_user_error
 from tfsm.runs.session import Session
-from tfsm.utils.atomic import back_up
+from tfsm.utils.files import back_up
 
 ATTEMPTS: Final = 3
 """How often an individual is tried whose worker dies, fails or takes too long."""

@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from tfsm import __version__
 from tfsm.errors import TfsmError
 from tfsm.evolution.batches import Batches, LogIntervals
 from tfsm.evolution.observers import Interval, RunResult
@@ -24,8 +25,7 @@ from tfsm.models.network import Network
 from tfsm.runs.behavior_log import BehaviorFiles
 from tfsm.runs.records import LOCK, METRICS, ORDER, RECORD, behavior_file, read_record, timestamp
 from tfsm.settings import ResolvedSettings
-from tfsm.utils.atomic import atomic_write, back_up, flush_to_disk, is_temporary, write_text
-from tfsm.utils.json_files import write_json
+from tfsm.utils.files import atomic_write, back_up, flush_to_disk, is_temporary, write_json, write_text
 
 
 class MetricsFile:
@@ -333,8 +333,8 @@ def claim(directory: Path | None, name: str) -> Path:
 
 def collect_versions() -> dict[str, str]:
     """Return the versions of everything that results may depend on."""
-    versions = {"python": platform.python_version(), "platform": platform.platform()}
-    for package in ("tfsm", "tensorflow", "keras", "numpy"):
+    versions = {"python": platform.python_version(), "platform": platform.platform(), "tfsm": __version__}
+    for package in ("tensorflow", "keras", "numpy"):
         try:
             versions[package] = version(package)
         except PackageNotFoundError:

@@ -27,7 +27,7 @@ class LayerDiagnosis:
     weights: int
     """Number of weights that are mutated."""
     way: str
-    """`native`, `folded` or `mapped`; see docs/architecture.md."""
+    """`native`, `folded` or `mapped`; see docs/contributing/engine.md."""
     per_experience: str
     """How SM-G-ABS computes per-example gradients."""
     why: str
@@ -58,7 +58,7 @@ class ModelDiagnosis:
             ("outputs", f"{outputs} per input"),
             ("cost of a child", f"sm-g-sum, sm-g-abs, sm-g-rms: a backward pass for each of {passes}"),
             ("", "sm-g-so: about three backward passes; sm-r, control: none"),
-            ("", "and with a divergence, a forward pass for the parent and for each trial, mostly two to five"),
+            ("", "and with a divergence, a forward pass for the parent and mostly two to four for the search"),
             ("memory", f"{copies:,.1f} MiB per copy of the weights, of which a child takes about six"),
         ]
 

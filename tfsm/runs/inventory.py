@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tfsm.errors import TfsmError
 from tfsm.runs.records import LOCK, METRICS, ORDER, RECORD, STUDY, is_locked, read_valid_record, read_valid_study
-from tfsm.utils.atomic import is_backup, is_temporary
+from tfsm.utils.files import is_backup, is_temporary
 
 OWN_NAMES: Final = {
     LOCK,
@@ -57,7 +57,7 @@ def list_directories(top: Path) -> list[DirectorySummary]:
     if not top.is_dir():
         raise TfsmError(f"{top}: no such directory")
     return sorted(
-        (summarize_directory(path) for path in _find(top)),
+        (summarize_directory(path) for path in find_directories(top)),
         key=lambda item: (item.started, str(item.directory)),
         reverse=True,
     )
@@ -102,7 +102,8 @@ def is_run_or_study(directory: Path) -> bool:
     )
 
 
-def _find(top: Path) -> Iterator[Path]:
+def find_directories(top: Path) -> Iterator[Path]:
+    """Yield the run directories and studies below a folder, without the run directories within a study."""
     for folder, below, files in os.walk(top):
         if RECORD in files or STUDY in files:
             below.clear()

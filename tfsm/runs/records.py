@@ -6,6 +6,7 @@ They are files on a disk: a crash, an editor or another program may have left an
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -17,7 +18,7 @@ from annotated_types import Ge, Lt
 from typing_extensions import TypedDict
 
 from tfsm.errors import TfsmError
-from tfsm.utils.json_files import read_json
+from tfsm.utils.files import read_json
 
 RECORD: Final = "run.json"
 METRICS: Final = "metrics.jsonl"
@@ -176,6 +177,10 @@ def _adapter(kind: type) -> Any:
 LOCK: Final = ".lock"
 
 
+LOCK_SECONDS: Final = 0.3
+"""How long to try: another process may test for an instant whether the directory is locked."""
+
+
 class DirectoryLock:
     """A lock of a directory; entering it raises a `TfsmError` if another process holds it.
 
@@ -187,7 +192,7 @@ class DirectoryLock:
         from filelock import FileLock
 
         self._directory = directory
-        self._lock: Any = FileLock(directory / LOCK, timeout=0)
+        self._lock: Any = FileLock(directory / LOCK, timeout=LOCK_SECONDS)
 
     def __enter__(self) -> Self:
         from filelock import Timeout
@@ -208,16 +213,31 @@ class DirectoryLock:
 
 def is_locked(directory: Path) -> bool:
     """Say whether a process has locked a directory; one whose lock cannot be opened counts as free."""
+    try:
+        if sys.platform == "win32":
+            return _is_acquired(directory / LOCK)
+        import fcntl
+
+        # Opened for reading only: those who just look need no write access.
+        with (directory / LOCK).open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # closing the file releases it
+            except (BlockingIOError, PermissionError):
+                return True
+    except OSError:
+        return False
+    return False
+
+
+def _is_acquired(file: Path) -> bool:
     from filelock import FileLock, Timeout
 
-    if not (directory / LOCK).is_file():
+    if not file.is_file():
         return False
-    lock = FileLock(directory / LOCK, timeout=0)
+    lock = FileLock(file, timeout=0)
     try:
         lock.acquire()
     except Timeout:
         return True
-    except OSError:
-        return False
     lock.release()
     return False

@@ -22,7 +22,7 @@ from tfsm.runs.result import Result
 from tfsm.runs.resume import describe_changes
 from tfsm.runs.runner import ExperimentSpec, run_experiment, run_on_workers
 from tfsm.settings import ResolvedSettings
-from tfsm.utils.json_files import write_json
+from tfsm.utils.files import write_json
 
 
 @dataclass(frozen=True)

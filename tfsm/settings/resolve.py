@@ -32,6 +32,7 @@ from tfsm.settings.sources import (
 from tfsm.settings.validation import (
     apply_fixed_population,
     apply_model_weights,
+    apply_trained_divergence,
     check_adaptation,
     check_consistency,
     check_divergence,
@@ -124,6 +125,7 @@ def resolve(
         )
     apply_fixed_population(values, sources, run, parts["selection"])
     apply_model_weights(values, sources, run)
+    apply_trained_divergence(values, sources, run)
     check_model_settings(values, sources)
     check_adaptation(values, sources)
     check_divergence(values, run)

@@ -19,6 +19,8 @@ from tfsm.plugins.registry import Entry
 from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS
 
 FILE_NAME: Final = "tfsm.toml"
+BUILT_IN_FILE: Final = f"built-in {FILE_NAME}"
+"""The label of the shipped file in listings."""
 PROFILES: Final = "profiles"
 """The table of a file that contains profiles by name."""
 OWNERS: Final = ("domain", "mutation", "selection", "run", "engine")
@@ -163,7 +165,7 @@ def config_sources(*entries: Entry, config: Path | None = None, cwd: Path | None
     """
     built_in, *users = config_paths(config, cwd)
     return (
-        ConfigSource(str(built_in), _read_tables(built_in), "built-in", f"built-in {FILE_NAME}"),
+        ConfigSource(str(built_in), _read_tables(built_in), "built-in", BUILT_IN_FILE),
         *(source for entry in entries if (source := plugin_source(entry)) is not None),
         *(ConfigSource(str(path), _read_tables(path)) for path in users),
     )

@@ -14,13 +14,15 @@ from tfsm.plugins import Plugins
 from tfsm.plugins.options import find_problems, option_names, parse_divergence
 from tfsm.plugins.registry import Entry, Parts
 from tfsm.settings.schema import ENGINE_KEYS, RUN_KEYS, EngineOptions, RunOptions
-from tfsm.settings.sources import PROFILES, STRENGTHS, ConfigSource, SourcedValues, header
+from tfsm.settings.sources import BUILT_IN_FILE, PROFILES, STRENGTHS, ConfigSource, SourcedValues, header
 
 TablePath: TypeAlias = tuple[str, ...]
 """The path of a table: `("domains", "parity")`."""
 
 TABLES: Final = ("run", "domains", "mutations", "selections", "observers", "engine")
 """The tables of a file, and of a profile."""
+TRAINED_DIVERGENCE: Final = "1%"
+"""The default divergence of runs that start from a model's own weights."""
 DOMAIN_KEYS: Final = (*RUN_KEYS, "options", "mutation", "selection_options")
 
 
@@ -191,6 +193,16 @@ def apply_model_weights(run: dict[str, object], sources: dict[str, str], given: 
     name = run["model"]
     if isinstance(name, str) and not is_builder(name) and not ("init" in given and given["init"].from_user):
         run["init"], sources["init"] = "model", "the model comes with weights"
+
+
+def apply_trained_divergence(run: dict[str, object], sources: dict[str, str], given: SourcedValues) -> None:
+    """Use a smaller divergence than the built-in one of a domain where runs start from a model's own weights.
+
+    From random weights small steps are slow, while a trained network is worth keeping.
+    """
+    chosen = given.get("divergence")
+    if run["init"] == "model" and run["divergence"] is not None and chosen and chosen.source.startswith(BUILT_IN_FILE):
+        run["divergence"], sources["divergence"] = TRAINED_DIVERGENCE, "runs start from the model's weights"
 
 
 def check_model_settings(run: Mapping[str, Any], sources: Mapping[str, str]) -> None:

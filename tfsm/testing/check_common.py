@@ -235,7 +235,7 @@ def loads_and_registers_parts(subject: PluginUnderTest) -> None:
     """The plugin loads and registers at least one part."""
     info = subject.info
     if info.state == "broken":
-        raise CheckFailure(str(info), "fix what the message says; docs/plugins.md explains the messages")
+        raise CheckFailure(str(info), "fix what the message says; docs/reference/hooks.md explains the messages")
     require(info.state == "loaded", str(info), "enable it: it is named by --disable-plugin or TFSM_DISABLE_PLUGINS")
     require(
         any(info.registers.values()),

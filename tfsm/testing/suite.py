@@ -30,7 +30,14 @@ CheckKind: TypeAlias = Literal["plugin"] | Kind
 
 @dataclass(frozen=True, eq=False)
 class PartUnderTest:
-    """A registered part with its options. What several checks need of it is computed once."""
+    """A registered part with its options. What several checks need of it is computed once.
+
+    >>> from tfsm.plugins import load_plugins
+    >>> from tfsm.testing import PartUnderTest
+    >>> subject = PartUnderTest(load_plugins().mutations["sm-r"], {"tolerance": 0.1})
+    >>> subject.name, subject.part.tolerance
+    ('mutation:sm-r', 0.1)
+    """
 
     entry: Entry
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -101,7 +108,14 @@ PREFIXES: Final = (*KINDS, "plugin", PACKAGE)
 
 @dataclass(frozen=True)
 class CheckTargets:
-    """The parts that a name stands for, and the plugins, if it is the name of a plugin or package."""
+    """The parts that a name stands for, and the plugins, if it is the name of a plugin or package.
+
+    >>> from tfsm.plugins import load_plugins
+    >>> from tfsm.testing import CheckTargets
+    >>> targets = CheckTargets((load_plugins().domains["parity"],))
+    >>> [entry.name for entry in targets.parts], targets.plugins
+    (['parity'], ())
+    """
 
     parts: tuple[Entry, ...]
     plugins: tuple[PluginUnderTest, ...] = ()
@@ -113,6 +127,11 @@ def find_targets(plugins: Plugins, name: str) -> CheckTargets:
     Args:
         plugins: the installed plugins.
         name: the name; `mutation:NAME`, `plugin:NAME` or `package:NAME` if it is ambiguous.
+
+    >>> from tfsm.plugins import load_plugins
+    >>> from tfsm.testing import find_targets
+    >>> [entry.name for entry in find_targets(load_plugins(), "plugin:tfsm-toy").parts]
+    ['simple-easy', 'simple-medium', 'simple-washout']
     """
     prefix, _, rest = name.partition(":")
     if rest and prefix in PREFIXES:
@@ -196,6 +215,11 @@ class CheckFailure(AssertionError):
     Args:
         message: what is wrong, with numbers.
         advice: how to fix it.
+
+    >>> from tfsm.testing import CheckFailure
+    >>> print(CheckFailure("a child has 3 NaNs", "divide by a sensitivity that is not zero"))
+    a child has 3 NaNs
+    how to fix it: divide by a sensitivity that is not zero
     """
 
     def __init__(self, message: str, advice: str) -> None:
@@ -218,7 +242,12 @@ _LIBRARIES: Final = frozenset({"tensorflow", "keras", "numpy", "tfsm"})
 
 @dataclass(frozen=True)
 class Check:
-    """One check: a function of `tfsm.testing`, imported when it is run."""
+    """One check: a function of `tfsm.testing`, imported when it is run.
+
+    >>> from tfsm.testing import Check
+    >>> Check("mutation", "check_mutations:zero_intensity_returns_the_parent").name
+    'zero intensity returns the parent'
+    """
 
     kind: CheckKind
     target: str
@@ -236,7 +265,12 @@ class Check:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of one check."""
+    """The result of one check.
+
+    >>> from tfsm.testing import CheckResult
+    >>> CheckResult("mutation:sm-r", "can be compiled", "ok").state
+    'ok'
+    """
 
     subject: str
     check: str
@@ -333,12 +367,24 @@ CHECKS: Final[Mapping[CheckKind, tuple[Check, ...]]] = MappingProxyType(
 
 
 def checks_for(kind: CheckKind) -> tuple[Check, ...]:
-    """Return the checks for a plugin or for a kind of part."""
+    """Return the checks for a plugin or for a kind of part.
+
+    >>> from tfsm.testing import checks_for
+    >>> checks_for("selection")[0].name
+    'can be built'
+    """
     return CHECKS[kind]
 
 
 def run_checks(subject: PartUnderTest | PluginUnderTest, checks: Sequence[Check] = ()) -> Iterator[CheckResult]:
-    """Run checks, by default all for the kind; if the first one fails, the others are skipped."""
+    """Run checks, by default all for the kind; if the first one fails, the others are skipped.
+
+    >>> from tfsm.plugins import load_plugins
+    >>> from tfsm.testing import PartUnderTest, checks_for, run_checks
+    >>> subject = PartUnderTest(load_plugins().selections["tournament"])
+    >>> [result.state for result in run_checks(subject, checks_for("selection")[:2])]
+    ['ok', 'ok']
+    """
     first, *rest = checks or checks_for(subject.kind)
     result = _run_check(first, subject)
     yield result

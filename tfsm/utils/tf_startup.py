@@ -14,6 +14,9 @@ from typing import Final
 
 from tfsm.errors import TfsmError
 
+CONCURRENCY: Final = "TF_NUM_INTEROP_THREADS"
+"""The number of operations that TensorFlow runs at the same time."""
+
 
 def set_tensorflow_environment(environ: MutableMapping[str, str]) -> None:
     """Set Keras' backend and TensorFlow's log level and options, unless the user has set them."""
@@ -23,6 +26,9 @@ def set_tensorflow_environment(environ: MutableMapping[str, str]) -> None:
     environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     # Makes convolutions twice as fast. TensorFlow enables it by default on some processors only.
     environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    # A domain in plain Python occupies one of these threads. `model.predict` in it would wait for a second one forever.
+    if environ.get(CONCURRENCY, str(os.cpu_count())) == "1":
+        environ[CONCURRENCY] = "2"
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from tfsm.utils.optional import optional
+from tfsm.errors import import_optional
 
 NAMESPACE: Final = "tfsm"
 
@@ -38,4 +38,4 @@ def _register(gymnasium: Any) -> None:
             )
 
 
-_register(optional("gymnasium", extra="gym", purpose="tfsm_domains.envs"))
+_register(import_optional("gymnasium", extra="gym", purpose="tfsm_domains.envs"))

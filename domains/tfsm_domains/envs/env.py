@@ -15,9 +15,8 @@ import numpy as np
 import tensorflow as tf
 from gymnasium.vector.utils import batch_space
 
-from tfsm.errors import TfsmError, suggestion
+from tfsm.errors import TfsmError, import_optional, suggestion
 from tfsm.interfaces import Film, Tensor
-from tfsm.utils.optional import optional
 
 
 class Window:
@@ -35,7 +34,7 @@ class Window:
 
     def show(self, picture: np.ndarray) -> None:
         """Show a frame, and wait until the next one is due."""
-        pygame = optional("pygame", extra="replay", purpose="a window")
+        pygame = import_optional("pygame", extra="replay", purpose="a window")
         if self._screen is None:
             self._open(pygame, picture)
         self._screen.blit(pygame.surfarray.make_surface(picture.swapaxes(0, 1)), (0, 0))
@@ -46,7 +45,7 @@ class Window:
     def close(self) -> None:
         """Close the window if it is open."""
         if self._screen is not None:
-            optional("pygame", extra="replay", purpose="a window").display.quit()
+            import_optional("pygame", extra="replay", purpose="a window").display.quit()
             self._screen = self._clock = None
 
     def _open(self, pygame: Any, picture: np.ndarray) -> None:

@@ -16,11 +16,11 @@ from tfsm.interfaces import Film, Tensor
 from tfsm.plugins.options import validate
 from tfsm_domains.envs.env import AgentBatch, MazeEnv, MazeSimulator, MazeVectorEnv, StepOutput, render_metadata
 from tfsm_domains.pixel_maze import FirstPersonOptions, Scoring, TopdownOptions
+from tfsm_domains.pixel_maze.base import SIZE
 from tfsm_domains.pixel_maze.drawing import PixelFilm
 from tfsm_domains.pixel_maze.first_person import RATE as FIRST_PERSON_RATE
 from tfsm_domains.pixel_maze.first_person import FirstPersonMaze, PathProgress
 from tfsm_domains.pixel_maze.layout import MazeLayout
-from tfsm_domains.pixel_maze.networks import SIZE
 from tfsm_domains.pixel_maze.raycast import draw
 from tfsm_domains.pixel_maze.topdown import RATE as TOPDOWN_RATE
 from tfsm_domains.pixel_maze.topdown import TopdownAgents, TopdownMaze

@@ -15,9 +15,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from tfsm.errors import TfsmError
+from tfsm.errors import TfsmError, import_optional
 from tfsm.parallel.processes import Channel, ChildProcess, count_cores
-from tfsm.utils.optional import optional
 
 PURPOSE: Final = "the domain 'gym'"
 LIMIT: Final = 10_000
@@ -43,7 +42,7 @@ class EnvConfig(NamedTuple):
 
 def gymnasium() -> Any:
     """Import Gymnasium."""
-    return optional("gymnasium", extra="gym", purpose=PURPOSE)
+    return import_optional("gymnasium", extra="gym", purpose=PURPOSE)
 
 
 def parse_env_options(text: str) -> dict[str, Any]:

@@ -13,10 +13,9 @@ from tfsm.interfaces import Evaluation, Film, Nest, Tensor
 from tfsm.kernels.experience import IndexedFrames
 from tfsm.models.network import Network
 from tfsm_domains.pixel_maze import FirstPersonOptions
-from tfsm_domains.pixel_maze.base import PixelMaze
+from tfsm_domains.pixel_maze.base import SIZE, PixelMaze, convolutional_lstm_network, stacked_conv_lstm_network
 from tfsm_domains.pixel_maze.drawing import PixelFilm
 from tfsm_domains.pixel_maze.layout import count_distinct_squares, read_layout
-from tfsm_domains.pixel_maze.networks import SIZE, convolutional_lstm_network, stacked_conv_lstm_network
 from tfsm_domains.pixel_maze.raycast import Pose, draw, move, start_poses, view, walls_of
 
 DEPTH = 8

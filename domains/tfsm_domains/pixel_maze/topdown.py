@@ -15,10 +15,9 @@ from tfsm.kernels.experience import IndexedFrames
 from tfsm.models.network import Network
 from tfsm.models.stepper import Stepper
 from tfsm_domains.pixel_maze import TopdownOptions
-from tfsm_domains.pixel_maze.base import PixelMaze
+from tfsm_domains.pixel_maze.base import PixelMaze, convolutional_lstm_network, stacked_conv_lstm_network
 from tfsm_domains.pixel_maze.drawing import PixelFilm
 from tfsm_domains.pixel_maze.layout import MazeLayout, Square, count_distinct_squares, read_layout
-from tfsm_domains.pixel_maze.networks import convolutional_lstm_network, stacked_conv_lstm_network
 
 BLOCK: Final = 21
 """Side of a square, in pixels."""

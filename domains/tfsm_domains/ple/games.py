@@ -20,9 +20,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from tfsm.errors import TfsmError, UnknownNameError, suggestion
+from tfsm.errors import TfsmError, UnknownNameError, import_optional, suggestion
 from tfsm.render.canvas import headless_display
-from tfsm.utils.optional import optional
 
 ALIASES: Final[dict[str, type]] = {"int": int, "float": float, "bool": bool, "complex": complex, "object": object}
 """Aliases that NumPy used to have for Python's types."""
@@ -133,7 +132,7 @@ def load_game(name: str) -> LoadedGame:
         known = ", ".join(sorted(games))
         listed = known in suggestion(name, sorted(games))
         raise UnknownNameError("game", name, games, hint="" if listed else f" ple.games has {known}")
-    pygame = optional("pygame", extra="replay", purpose=PURPOSE)
+    pygame = import_optional("pygame", extra="replay", purpose=PURPOSE)
     modules = [module for key, module in list(sys.modules.items()) if key == "ple" or key.startswith("ple.")]
     return LoadedGame(name, games[name], package.PLE, pygame, find_patches(modules, pygame))
 
@@ -160,7 +159,7 @@ def _import(name: str) -> Any:
         if missing == "ple":
             raise TfsmError(MISSING) from None
         if missing in ("pygame", "PIL"):
-            optional(missing, extra="replay", purpose=PURPOSE)
+            import_optional(missing, extra="replay", purpose=PURPOSE)
         raise TfsmError(f"{PURPOSE}: ple needs {missing}, which is not installed") from error
     except Exception as error:
         # ple imports all games together, so one broken file takes the others with it.

@@ -19,13 +19,13 @@ def tfsm_register_mutations(registry: Registry) -> None:
 def _register_paper(registry: Registry) -> None:
     registry.add(
         "control",
-        "tfsm_plugins.mutations.gaussian:Control",
+        "tfsm_plugins.mutations.gradient_free:Control",
         description="Gaussian noise on every weight: the paper's baseline",
         options=options.ControlOptions,
     )
     registry.add(
         "sm-r",
-        "tfsm_plugins.mutations.rescale:SafeMutationRescale",
+        "tfsm_plugins.mutations.gradient_free:SafeMutationRescale",
         description="a random direction, rescaled by line search to a target divergence of the outputs",
         options=options.RescaleOptions,
     )

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import tensorflow as tf
 
-from tfsm.errors import TfsmError
+from tfsm.errors import TfsmError, import_optional
 from tfsm.interfaces import Observer
-from tfsm.utils.optional import optional
 from tfsm_plugins.observers import TensorBoardOptions
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class TensorBoard(TensorBoardOptions, Observer):
 
     def __post_init__(self) -> None:
         # Check before the run, not after hours of it.
-        optional("tensorboard", extra="tensorboard", purpose="the observer 'tensorboard'")
+        import_optional("tensorboard", extra="tensorboard", purpose="the observer 'tensorboard'")
 
     def on_experiment_start(self, experiment: ExperimentInfo) -> None:
         """Choose the directory."""

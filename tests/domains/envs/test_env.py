@@ -53,7 +53,7 @@ def no_display(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("name", IDS)
 def test_the_environment_checker_passes(name: str) -> None:
     pytest.importorskip("pygame")
@@ -331,7 +331,7 @@ def test_the_reward_threshold_is_the_path_length() -> None:
 
     maze = HardMaze()
     way = float(maze.path_length.at([maze.geometry.start])[0])
-    assert way == pytest.approx(461.3, abs=0.05)  # docs/hard-maze.md
+    assert way == pytest.approx(461.3, abs=0.05)  # docs/tasks/hard-maze.md
     threshold = gymnasium.spec("tfsm/HardMaze-v0").reward_threshold
     assert way - maze.geometry.reach - 1.0 < threshold <= way - maze.geometry.reach
 

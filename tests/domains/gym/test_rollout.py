@@ -114,7 +114,7 @@ def test_the_threshold_can_be_overridden() -> None:
         assert evaluate_zeros(make_domain(threshold=5.0), 1).solved[0]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("confirm", "looks"), [(3, [4]), (45, [21, 41, 46])])
 def test_a_solution_is_confirmed_by_more_episodes_twenty_at_a_time(confirm: int, looks: list[int]) -> None:
     with registered_env(pays=reward_luck, ends=1):
@@ -212,7 +212,7 @@ def test_a_sequence_is_the_first_episode_padded_with_its_last_step() -> None:
     assert beginning.experience()[0].tolist() == [[[0, 1, 1, 1]], [[0, 1, 2, 2]], [[0, 1, 2, 3]]]
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("memory", ["simple-rnn", "gru", "lstm"])
 def test_a_recurrent_network_acts_as_on_the_whole_sequence(memory: str) -> None:
     with registered_env(seen=PAIR, shows=observe_last_action, acts=spaces.Discrete(3), ends=12):

@@ -142,7 +142,7 @@ def test_only_the_given_rows_are_written() -> None:
     np.testing.assert_array_equal(array, [[7, 7, 7], [1, 2, 3], [7, 7, 7]])
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(11)
 @pytest.mark.parametrize(
     "space",
     [*NUMBERS.values(), COLOURS, STACKED, GREY, MIXED, spaces.Tuple([GREY, GREY])],

@@ -74,7 +74,7 @@ def test_path_lengths_are_cached_per_maze() -> None:
     assert compute_path_lengths(room(goal=(70.0, 50.0))) is not compute_path_lengths(room())
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -41,7 +41,7 @@ def test_the_networks_are_the_papers(name: str, weights: int, layers: int) -> No
     assert (model.input_shape, model.output_shape) == ((None, 11), (None, 2))
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", ["HardMaze32", "HardMaze101"])
 def test_skip_connections_span_four_layers(name: str) -> None:
     model = getattr(hardmaze, name)().network()

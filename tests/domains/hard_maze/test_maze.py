@@ -32,7 +32,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert HardMaze(maze=file).geometry.goal == (80, 60)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

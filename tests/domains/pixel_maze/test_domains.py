@@ -132,7 +132,7 @@ def test_an_agent_that_stands_still_sees_one_frame() -> None:
         np.testing.assert_allclose(distinct.to_dense(), maze.observe(poses[lane : lane + 1]), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["sm-g-sum", "sm-g-so"])
+@pytest.mark.parametrize("name", ["sm-g-sum", pytest.param("sm-g-so", marks=pytest.mark.slow)])
 def test_distinct_frames_have_the_same_sensitivity(name: str) -> None:
     maze = FirstPersonMaze()
     network = Network(make_tiny_network(10))
@@ -221,7 +221,7 @@ def test_an_evaluation_is_the_same_alone_and_in_a_batch(maze: Maze) -> None:
         np.testing.assert_array_equal(some.fitness, together.fitness[:count])
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("maze", [TopdownMaze(), FirstPersonMaze(frames=100)], ids=["topdown", "first-person"])
 def test_mazes_can_be_inspected_drawn_and_pickled(maze: Maze) -> None:
     pytest.importorskip("pygame")

@@ -56,7 +56,7 @@ def poses_anywhere(count: int, seed: int) -> Pose:
     return Pose(tf.constant(free[:, ::-1] + rng.random((count, 2))), tf.constant(rng.uniform(-720, 720, count)))
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("how", ["xla", "graph", "eager"])
 @pytest.mark.parametrize(("goal", "size"), [(LAYOUT.end, 64), (None, 64), (LAYOUT.end, 21)])
 def test_frames_are_those_of_the_reference(how: str, goal: Square | None, size: int) -> None:
@@ -150,7 +150,7 @@ def test_observations_are_gray_levels_from_0_to_1() -> None:
     assert 0 <= float(tf.reduce_min(seen)) < float(tf.reduce_max(seen)) <= 1
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("jit", [True, False])
 def test_a_frame_is_the_same_alone_and_in_a_batch(jit: bool) -> None:
     call = tf.function(

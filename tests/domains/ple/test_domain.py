@@ -40,7 +40,7 @@ def make_good_player() -> keras.Model:
     return model
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.usefixtures("ple")
 @pytest.mark.parametrize("observation", ["state", "pixels"])
 def test_the_domain_passes_all_checks(observation: Any) -> None:
@@ -50,7 +50,7 @@ def test_the_domain_passes_all_checks(observation: Any) -> None:
             check(subject)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(5)
 @pytest.mark.usefixtures("ple")
 @pytest.mark.parametrize("observation", ["state", "pixels"])
 def test_an_episode_depends_on_genome_and_seed_alone(observation: Any) -> None:

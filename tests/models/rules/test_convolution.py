@@ -39,7 +39,7 @@ def make_model(dtype: str, *, times: int, **options: Any) -> keras.Model:
     return keras.Sequential([keras.Input((times, 5, 6, 2), dtype=dtype), layer])
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_combination_agrees_with_keras(name: str) -> None:
     # In float64, so that rounding hides no error; `architectures` has the same layer in float32.

@@ -19,7 +19,7 @@ def divergence(of: object, child: np.ndarray) -> float:
     return measures.divergence(of.rows(of.genome, of.inputs), of.rows(child, of.inputs))
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(33)
 @pytest.mark.parametrize(("name", "target"), list(product(SPECS, [1e-4, 0.005, 0.03])))
 def test_a_child_has_the_target_divergence_within_one_percent(name: str, target: float) -> None:
     of = case(name)

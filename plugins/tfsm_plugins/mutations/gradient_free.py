@@ -1,4 +1,4 @@
-"""SM-R: a random direction, rescaled to a target divergence."""
+"""The operators without gradients: plain noise (control), and SM-R, which rescales it to a target divergence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,27 @@ from tfsm.kernels.line_search import search_diagnostics, search_magnitude
 from tfsm.kernels.random import split
 from tfsm.kernels.sensitivity import divergence
 from tfsm.models.network import Network
-from tfsm_plugins.mutations.options import RescaleOptions
+from tfsm_plugins.mutations.options import ControlOptions, RescaleOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control(ControlOptions):
+    r"""Add Gaussian noise to all weights: the paper's baseline.
+
+    .. math:: w' = w + \sigma z, \quad z \sim N(0, 1)
+    """
+
+    batched: ClassVar[bool] = True
+    needs_gradient: ClassVar[bool] = False
+    uses_experience: ClassVar[bool] = False
+
+    def __call__(self, network: Network, parent: Tensor, experience: Nest, intensity: Tensor, seed: Tensor) -> Tensor:
+        """Return the child; `intensity` is the standard deviation of the noise."""
+        return parent + intensity * network.noise(seed)
+
+    def perturb(self, network: Network, parent: Tensor, experience: Nest, seed: Tensor) -> Tensor:
+        """Return the perturbation `[B, P]` at an intensity of one."""
+        return network.noise(seed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,45 @@
+"""What a release consists of agrees: the version in all places, the workflows, the citation."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import tfsm
+from tests.docs.markdown import ROOT
+from tests.helpers.commands import tfsm as run_tfsm
+
+
+def read(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_the_version_has_one_source(tmp_path: Path) -> None:
+    project = tomllib.loads(read("pyproject.toml"))
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["hatch"]["version"]["path"] == "tfsm/__init__.py"
+    assert run_tfsm("--version", cwd=tmp_path).stdout == f"tfsm {tfsm.__version__}\n"
+
+
+def test_the_citation_and_the_changelog_have_the_version() -> None:
+    assert f"\nversion: {tfsm.__version__}\n" in read("CITATION.cff")
+    assert re.findall(r"^## \[(.+?)\]", read("CHANGELOG.md"), re.MULTILINE)[0] == tfsm.__version__
+
+
+def test_the_extra_all_has_every_extra_for_users() -> None:
+    extras = tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"]
+    (everything,) = extras["all"]
+    named = set(everything.removeprefix("tfsm[").removesuffix("]").split(","))
+    assert named == set(extras) - {"all", "test", "dev", "bench", "study", "docs"}
+
+
+def test_the_workflows_test_every_supported_python_and_have_no_token() -> None:
+    supported = re.findall(r"Python :: (3\.\d+)", read("pyproject.toml"))
+    expected = ", ".join(f'"{version}"' for version in supported)
+    for name in ("test", "release"):
+        text = read(f".github/workflows/{name}.yml")
+        assert f"python: [{expected}]" in text
+        assert "tests/smoke.py" in text
+        assert "secrets." not in text
+    assert "id-token: write" in read(".github/workflows/release.yml")
