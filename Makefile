@@ -1,6 +1,6 @@
 # Every target sets up what it needs: `make demo` and `make test` only require Python 3.11 to 3.13.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-slow golden fuzz lint format check-types layers unit bench clean
+.PHONY: help demo test test-all test-slow test-notebooks test-lowest golden fuzz lint format check-types layers unit docs docs-serve notebooks bench clean
 
 # The first suitable Python on the path; `make PYTHON=/path/to/python ...` selects another.
 SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -10,6 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV := .venv
 # A separate environment, because the other libraries may need other versions of our dependencies.
 BENCH := .venv-bench
+LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 # Debian packages Python without ensurepip; then the system's pip installs into the environment from outside.
 PIP = $(if $(wildcard $(BIN)/pip),$(BIN)/python -m pip,$(PYTHON) -m pip --python $(BIN)/python)
@@ -60,12 +61,48 @@ unit: $(VENV)/.installed-test ## Run the tests except the slow ones
 test-slow: $(VENV)/.installed-test ## Run the slow tests: whole experiments and all combinations (over an hour)
 	$(BIN)/pytest -m slow
 
+# The lowest versions of all direct dependencies in pyproject.toml, of the extras too. Ray is left out: it is large, and has
+# tests of its own. A selection of quick tests touches every library. Old libraries use what newer ones deprecate.
+LOWEST_TESTS := tests/settings tests/plugins/test_options.py tests/plugins/test_plugins.py tests/plugins/test_registry.py \
+	tests/kernels/test_random.py tests/analysis/test_statistics.py tests/runs/test_records.py tests/runs/test_directory.py \
+	tests/observers tests/render tests/report tests/cli/test_watch.py tests/cli/test_progress.py
+
+$(LOWEST)/.installed: pyproject.toml | $(VENV)/.installed-test
+	@echo "installing tfsm with the lowest versions of its dependencies into $(LOWEST)"
+	@$(PIP) install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	@$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
+		'.[plot,replay,tensorboard,gym,watch]' pytest==8.3.0 hypothesis==6.112.0 playwright==1.49.0
+	@touch $@
+
+test-lowest: $(LOWEST)/.installed ## Test with the lowest versions of all dependencies (some minutes)
+	$(LOWEST)/bin/python tests/smoke.py
+	PYTHONPATH=. $(LOWEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning $(LOWEST_TESTS)
+
+test-notebooks: $(VENV)/.installed-test ## Run the notebooks as scripts
+	$(BIN)/pytest tests/examples/test_notebooks.py
+
 # The digests depend on the processor and on the versions of TensorFlow and NumPy, so this is not part of the tests.
 golden: $(VENV)/.installed-test ## Check golden runs bit for bit (only on the machine that recorded them)
 	$(BIN)/python tests/golden/golden.py check tests/golden/golden.json --tfsm $(abspath $(BIN)/tfsm)
 
 fuzz: $(VENV)/.installed-test ## Fuzz all inputs with more examples (EXAMPLES=500 per kind: an hour or two)
 	TFSM_FUZZ_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/pytest tests/fuzz
+
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	@echo "installing tfsm and the tools of its documentation into $(VENV) (this takes a minute or two)"
+	@$(PIP) install --quiet --disable-pip-version-check --editable '.[all,docs]'
+	@touch $(VENV)/.installed $@
+
+docs: $(VENV)/.installed-docs ## Build the documentation site into build/site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
+	$(BIN)/python -m docs.scripts.check_site build/site
+
+docs-serve: $(VENV)/.installed-docs ## Serve the documentation site on 127.0.0.1, and follow changes
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
+
+notebooks: $(VENV)/.installed-docs ## Make the notebooks from their scripts, and run them (some minutes)
+	$(BIN)/python -m docs.scripts.make_notebooks
 
 # PyTorch's default build for Linux downloads several GB of CUDA; PIP_CONSTRAINT can select another build. If the extra
 # cannot be installed, its libraries are installed one by one, so that a missing one does not prevent the others.
@@ -82,4 +119,4 @@ bench: ## Benchmark against Keras and other libraries (about 13 minutes; QUICK=1
 	$(BENCH)/bin/python -m benchmarks $(if $(QUICK),--quick) --plots --out build/benchmarks
 
 clean: ## Remove environments and caches
-	rm -rf $(VENV) $(BENCH) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BENCH) $(LOWEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

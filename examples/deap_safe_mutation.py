@@ -5,7 +5,7 @@
 
 The operator is `tfsm.functional.mutate`, registered in a toolbox like any other: one call per individual, compiled
 once. DEAP's own `mutGaussian` is run for comparison; for both, the best of three intensities is reported. See
-docs/functional.md.
+docs/guides/your-loop.md.
 """
 
 from __future__ import annotations

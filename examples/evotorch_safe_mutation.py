@@ -5,7 +5,7 @@
 
 The operator copies a `SolutionBatch` and mutates it by one call of `tfsm.functional.mutate`, for use in EvoTorch's
 `GeneticAlgorithm`. Its own `GaussianMutation` is run for comparison; for both, the best of three intensities is
-reported. See docs/functional.md.
+reported. See docs/guides/your-loop.md.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ and then
 
     tfsm run parity --mutation sm-g-sum --runs 20 --observer mlflow --set mlflow.experiment=parity
 
-Needs mlflow (`pip install mlflow`), which tfsm itself does not. See docs/plugins.md for the events of an observer.
+Needs mlflow (`pip install mlflow`), which tfsm itself does not. See
+docs/reference/parts/observer.md for the events of an observer.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 
 The emitter mutates elites by `tfsm.functional.mutate`, each on its own experience, which the archive stores with the
 genome. pyribs' own `GaussianEmitter` is run for comparison; for both, the best of three intensities is reported. See
-docs/functional.md.
+docs/guides/your-loop.md.
 """
 
 from __future__ import annotations

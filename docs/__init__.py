@@ -1,0 +1,1 @@
+"""The documentation: Markdown pages, and the scripts of the site in `docs.scripts`."""
