@@ -37,9 +37,14 @@ def make_individuals(count: int, random: np.random.Generator, *, adapts: bool) -
         slot=tf.zeros([count, LANES], tf.int32),
         select_seed=tf.reshape(seeds(count * LANES), [count, LANES, 2]),
         evaluate_seed=tf.reshape(seeds(count * LANES, 999), [count, LANES, 2]),
-        tallies=tf.constant(random.standard_normal([count, 3, LANES]), tf.float32),
+        tallies=tf.constant(random.standard_normal([count, LANES, 3]), tf.float32),
         intensity_scale=tf.constant(random.uniform(-0.5, 1.0, fitness.shape), tf.float32) if adapts else (),
     )
+
+
+def line_up(turns: Individuals) -> Individuals:
+    """Return individuals `[K, W, ...]` as `tell` takes them, `[K * W, ...]`."""
+    return tf.nest.map_structure(lambda x: tf.reshape(x, [-1, *x.shape[2:]]), turns)
 
 
 def make_standing(*, adapts: bool) -> Standing:
@@ -49,7 +54,7 @@ def make_standing(*, adapts: bool) -> Standing:
         solved_at=tf.zeros([LANES], tf.int32),
         best_fitness=tf.constant([0.5, -np.inf]),
         champion_fitness=tf.constant([0.5, -np.inf]),
-        tallies=tf.zeros([3, LANES]),
+        tallies=tf.zeros([LANES, 3]),
         intensity_scale=tf.ones([LANES]) if adapts else (),
     )
 
@@ -68,35 +73,36 @@ def test_telling_in_turn_is_telling_each_alone(name: str, stop: bool) -> None:
         population = Population(tf.constant(fitness, tf.float32), tf.zeros([2, 0, 2]), tf.zeros([2, 0, 0]), ())
     individuals, standing = make_individuals(count, random, adapts=stop), make_standing(adapts=stop)
     outcome = find_or_compile_tell(scheme, initial=False, stop_when_solved=stop, compiled=True)(
-        population, individuals, standing
+        population, line_up(individuals), standing
     )
+    counted, enters, slots_taken, leads = (tf.reshape(x, [count, LANES]) for x in outcome[:4])
 
     holders, champions = np.full([LANES, slots], -1), [-1, -1]
     for turn in range(count):
-        one = tf.nest.map_structure(lambda x, turn=turn: x[turn : turn + 1], individuals)
-        one = one._replace(slot=choose(scheme, population, one.select_seed[0]).replaced[None])
+        one = tf.nest.map_structure(lambda x, turn=turn: x[turn], individuals)
+        one = one._replace(slot=choose(scheme, population, one.select_seed).replaced)
         alone = tell_in_turn(scheme, population, one, standing, initial=False, stop_when_solved=stop)
-        np.testing.assert_array_equal(outcome.counted[turn], alone.counted[0])
+        np.testing.assert_array_equal(counted[turn], alone.counted)
         tables = [population.fitness.numpy(), population.behavior.numpy()]
         for lane in range(LANES):
-            if alone.enters[0, lane]:
-                slot = int(alone.slot[0, lane])
+            if alone.enters[lane]:
+                slot = int(alone.slot[lane])
                 holders[lane, slot] = turn
-                tables[0][lane, slot] = one.fitness[0, lane]
+                tables[0][lane, slot] = one.fitness[lane]
                 if tables[1].shape[1]:
-                    tables[1][lane, slot] = one.behavior[0, lane]
-            champions[lane] = turn if alone.leads[0, lane] else champions[lane]
+                    tables[1][lane, slot] = one.behavior[lane]
+            champions[lane] = turn if alone.leads[lane] else champions[lane]
         state = tf.nest.map_structure(
-            lambda new, old, kept=alone.counted[0]: tf.stack([(new if kept[i] else old)[i] for i in range(LANES)]),
+            lambda new, old, kept=alone.counted: tf.stack([(new if kept[i] else old)[i] for i in range(LANES)]),
             alone.selection_state,
             population.state,
         )
         population = Population(tf.constant(tables[0]), tf.constant(tables[1]), population.cases, state)
         standing = alone.standing
     for lane in range(LANES):
-        survivors = {(int(outcome.slot[k, lane]), k) for k in range(count) if outcome.enters[k, lane]}
+        survivors = {(int(slots_taken[k, lane]), k) for k in range(count) if enters[k, lane]}
         assert survivors == {(slot, holder) for slot, holder in enumerate(holders[lane]) if holder >= 0}
-        assert [k for k in range(count) if outcome.leads[k, lane]] == [k for k in (champions[lane],) if k >= 0]
+        assert [k for k in range(count) if leads[k, lane]] == [k for k in (champions[lane],) if k >= 0]
     tf.nest.map_structure(np.testing.assert_array_equal, outcome.standing, standing)
     tf.nest.map_structure(np.testing.assert_array_equal, outcome.selection_state, population.state)
 
@@ -109,9 +115,9 @@ def test_what_follows_a_solution_does_not_count() -> None:
     population = Population(tf.zeros([2, 6]), tf.zeros([2, 0, 2]), tf.zeros([2, 0, 0]), ())
     scheme = build_scheme("tournament", size=3)
     outcome = tell_in_turn(
-        scheme, population, individuals, make_standing(adapts=False), initial=False, stop_when_solved=True
+        scheme, population, line_up(individuals), make_standing(adapts=False), initial=False, stop_when_solved=True
     )
-    np.testing.assert_array_equal(outcome.counted, [[True, True], [True, True], [False, True], [False, True]])
+    np.testing.assert_array_equal(outcome.counted, [True, True, True, True, False, True, False, True])
     np.testing.assert_array_equal(outcome.standing.evaluations, [42, 45])
     np.testing.assert_array_equal(outcome.standing.solved_at, [42, 45])
     np.testing.assert_array_equal(outcome.standing.best_fitness, [2.0, 4.0])

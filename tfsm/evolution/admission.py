@@ -32,84 +32,61 @@ class Standing(NamedTuple):
     champion_fitness: Tensor
     """`[W]`"""
     tallies: Tensor
-    """`[T, W]`: counts for the log."""
+    """`[W, T]`: counts for the log."""
     intensity_scale: Tensor
     """`[W]`: factor of the intensity for all children of a run; `()` where it does not adapt."""
 
 
 class Individuals(NamedTuple):
-    """`K` individuals of each of `W` runs, in the order in which `tell` takes them."""
+    """`K` individuals of each of `W` runs, `B = K * W`: first one of every run, then the second ones, and so on."""
 
     fitness: Tensor
-    """`[K, W]`; minus infinity if it is broken."""
+    """`[B]`; minus infinity if it is broken."""
     solved: Tensor
-    """`[K, W]`"""
+    """`[B]`"""
     behavior: Tensor
-    """`[K, W, D]`"""
+    """`[B, D]`"""
     cases: Tensor
-    """`[K, W, C]`"""
+    """`[B, C]`"""
     live: Tensor
-    """`[K, W]`: whether it counts; in any case not after the end of its run."""
+    """`[B]`: whether it counts; in any case not after the end of its run."""
     slot: Tensor
-    """`[K, W]`: the slot that it may take. If there are several children, it is selected again at their turn."""
+    """`[B]`: the slot that it may take. If there are several children, it is selected again at their turn."""
     select_seed: Tensor
-    """`[K, W, 2]`"""
+    """`[B, 2]`"""
     evaluate_seed: Tensor
-    """`[K, W, 2]`"""
+    """`[B, 2]`"""
     tallies: Tensor
-    """`[K, T, W]`: what each adds to the counts."""
+    """`[B, T]`: what each adds to the counts."""
     intensity_scale: Tensor
-    """`[K, W]`: the intensity scale of the run after it, below 0 to leave it as it is; `()` where it does not adapt."""
+    """`[B]`: the intensity scale of the run after it, below 0 to leave it as it is; `()` where it does not adapt."""
 
 
 class Outcome(NamedTuple):
-    """What became of `K` individuals of each of `W` runs."""
+    """What became of `K` individuals of each of `W` runs, in the same order."""
 
     counted: Tensor
-    """`[K, W]`: whether it was evaluated before its run ended."""
+    """`[B]`: whether it was evaluated before its run ended."""
     enters: Tensor
-    """`[K, W]`: whether it is in the population after all of them."""
+    """`[B]`: whether it is in the population after all of them."""
     slot: Tensor
-    """`[K, W]`: where."""
+    """`[B]`: where."""
     leads: Tensor
-    """`[K, W]`: whether it is the run's new champion after all of them."""
+    """`[B]`: whether it is the run's new champion after all of them."""
     standing: Standing
     """After all of them."""
     selection_state: Nest
     """After all of them, `[W, ...]`."""
 
 
-def split_turns(nest: Nest, count: int) -> Nest:
-    """Return tensors `[K * W, ...]` as `[K, W, ...]`."""
-    return tf.nest.map_structure(lambda x: tf.reshape(x, [count, x.shape[0] // count, *x.shape[1:]]), nest)
+def double_lanes(nest: Nest) -> Nest:
+    """Return individuals, populations or records of one lane with a copy of it."""
+    return tf.nest.map_structure(lambda x: tf.repeat(x, 2, axis=0), nest)
 
 
-def double_lanes(nest: Any) -> Any:
-    """Return individuals `[K, 1, ...]`, or populations or records `[1, ...]`, with a copy of their only lane."""
-
-    def double(x: Tensor, axis: int) -> Tensor:
-        return tf.repeat(x, 2, axis=axis)
-
-    if isinstance(nest, Individuals):
-        tallies = double(nest.tallies, 2)
-        return tf.nest.map_structure(lambda x: double(x, 1), nest._replace(tallies=()))._replace(tallies=tallies)
-    if isinstance(nest, Standing):
-        tallies = double(nest.tallies, 1)
-        return tf.nest.map_structure(lambda x: double(x, 0), nest._replace(tallies=()))._replace(tallies=tallies)
-    return tf.nest.map_structure(lambda x: double(x, 0), nest)
-
-
-def take_lane(outcome: Outcome) -> Outcome:
-    """Return the outcome for the first lane alone."""
-    rows = tf.nest.map_structure(lambda x: x[:1], outcome.standing._replace(tallies=()))
-    return Outcome(
-        outcome.counted[:, :1],
-        outcome.enters[:, :1],
-        outcome.slot[:, :1],
-        outcome.leads[:, :1],
-        rows._replace(tallies=outcome.standing.tallies[:, :1]),
-        tf.nest.map_structure(lambda x: x[:1], outcome.selection_state),
-    )
+def take_lane(nest: Nest) -> Nest:
+    """Return only the first lane of two."""
+    return tf.nest.map_structure(lambda x: x[::2], nest)
 
 
 def mark_broken(evaluation: Evaluation) -> Evaluation:
@@ -181,15 +158,15 @@ def tell_in_turn(
         leads, after = _update_standing(standing, one, live)
         return live, admission, leads, after
 
-    count = individuals.fitness.shape[0]
+    lanes = standing.evaluations.shape[0]
+    count = individuals.fitness.shape[0] // lanes
     if count == 1:
-        one = tf.nest.map_structure(lambda x: x[0], individuals)
-        live, admission, leads, after = tell_one(population, one, standing)
-        counted, enters, slot, leads = (x[None] for x in (live, live & admission.accepted, admission.slot, leads))
-        return Outcome(counted, enters, slot, leads, after, admission.state)
+        live, admission, leads, after = tell_one(population, individuals, standing)
+        return Outcome(live, live & admission.accepted, admission.slot, leads, after, admission.state)
+    turns = tf.nest.map_structure(lambda x: tf.reshape(x, [count, lanes, *x.shape[1:]]), individuals)
 
     def body(turn: Tensor, population: Population, standing: Standing, log: Nest, holders: Nest) -> tuple[Any, ...]:
-        one = tf.nest.map_structure(lambda x: x[turn], individuals)
+        one = tf.nest.map_structure(lambda x: x[turn], turns)
         if not initial:
             one = one._replace(slot=choose(selection, population, one.select_seed).replaced)
         live, admission, leads, after = tell_one(population, one, standing)
@@ -201,7 +178,6 @@ def tell_in_turn(
         holders = tf.where(taken, turn, slots), tf.where(leads, turn, champion)
         return turn + 1, population, after, log, holders
 
-    lanes = individuals.fitness.shape[1]
     kinds = (tf.bool, tf.bool, tf.int32, tf.bool)
     log = tuple(tf.TensorArray(kind, size=count, element_shape=[lanes]) for kind in kinds)
     none = tf.fill(population.fitness.shape, -1), tf.fill([lanes], -1)
@@ -213,16 +189,20 @@ def tell_in_turn(
         parallel_iterations=1,
     )
     counted, accepted, slot, leads = (array.stack() for array in log)
-    turns = tf.range(count)[:, None]
+    numbers = tf.range(count)[:, None]
     # Of those that took the same slot, only the last is still there.
     holder = tf.transpose(tf.gather(slots, tf.transpose(slot), batch_dims=1))  # [K, W]
+
+    def flatten(x: Tensor) -> Tensor:
+        return tf.reshape(x, [-1])
+
     return Outcome(
-        counted,
-        accepted & tf.equal(holder, turns),
-        slot,
-        leads & tf.equal(champion, turns),
-        standing,
-        population.state,
+        counted=flatten(counted),
+        enters=flatten(accepted & tf.equal(holder, numbers)),
+        slot=flatten(slot),
+        leads=flatten(leads & tf.equal(champion, numbers)),
+        standing=standing,
+        selection_state=population.state,
     )
 
 
@@ -244,7 +224,7 @@ def _update_standing(standing: Standing, one: Individuals, live: Tensor) -> tupl
         solved_at=tf.where(first, evaluations, standing.solved_at),
         best_fitness=tf.where(better, one.fitness, standing.best_fitness),
         champion_fitness=tf.where(leads, one.fitness, standing.champion_fitness),
-        tallies=standing.tallies + tf.where(live, one.tallies, 0.0),
+        tallies=standing.tallies + tf.where(live[:, None], one.tallies, 0.0),
         intensity_scale=scale,
     )
 

@@ -21,7 +21,6 @@ from tfsm.evolution.admission import (
     double_lanes,
     find_or_compile_tell,
     mark_broken,
-    split_turns,
     take_lane,
 )
 from tfsm.evolution.batches import Batches, plan_batches
@@ -322,7 +321,7 @@ class Engine:
             evaluation: their evaluation.
         """
         evaluation = mark_broken(evaluation)
-        individuals = _line_up(evaluation, live, number % self.state.population, seed, seed, lanes)
+        individuals = _line_up(evaluation, live, number % self.state.population, seed, seed)
         outcome = self._decide(view, individuals, self.state.standing(lanes), initial=True)
         self.state.record(lanes, outcome, genomes, evaluation)
 
@@ -354,13 +353,12 @@ class Engine:
             mating.replaced,
             mating.select_seed,
             mating.evaluate_seed,
-            lanes,
-            tallies=list(tallies.values()),
+            tallies=tallies,
             intensity_scale=self._correct_scale(offspring),
         )
-        standing = self.state.standing(lanes, tallies=list(tallies), adapts=self._adapts_to_divergence)
+        standing = self.state.standing(lanes, counts=True, adapts=self._adapts_to_divergence)
         outcome = self._decide(view, individuals, standing)
-        self.state.record(lanes, outcome, offspring.genomes, evaluation, scale, list(tallies))
+        self.state.record(lanes, outcome, offspring.genomes, evaluation, scale)
 
     def _decide(
         self, view: Population, individuals: Individuals, standing: Standing, *, initial: bool = False
@@ -371,29 +369,28 @@ class Engine:
             initial=initial,
             stop_when_solved=self.stop_when_solved,
             # Many tiny operations, unless a scheme only compares the fitness of one child and one individual.
-            compiled=self.selector.is_stateful or individuals.fitness.shape[0] > 1,
+            compiled=self.selector.is_stateful or individuals.fitness.shape[0] > standing.solved.shape[0],
         )
-        lanes = individuals.fitness.shape[1]
-        if lanes >= self.plan.least_width:
+        if standing.solved.shape[0] >= self.plan.least_width:
             return tell(view, individuals, standing)
         # A second, idle lane: a lone one would be summed in another order.
         idle = double_lanes(individuals)
-        idle = idle._replace(live=idle.live & [True, False])
+        idle = idle._replace(live=idle.live & tf.tile([True, False], individuals.fitness.shape))
         return take_lane(tell(double_lanes(view), idle, double_lanes(standing)))
 
-    def _tally(self, lanes: Tensor, offspring: Offspring, fitness: Tensor) -> dict[str, Tensor]:
-        """Return what children add to the tallies: `[B]` each."""
-        baseline = self.state.baseline.sparse_read(lanes)
+    def _tally(self, lanes: Tensor, offspring: Offspring, fitness: Tensor) -> Tensor:
+        """Return what children add to the tallies: `[B, T]`."""
+        baseline, count = self.state.baseline.sparse_read(lanes), fitness.shape[0] // lanes.shape[0]
         values = {
             "children": tf.ones_like(fitness),
             "better": fitness > offspring.parent_fitness,
             "neutral": tf.equal(fitness, offspring.parent_fitness),
-            "broken": fitness <= tf.tile(baseline, [fitness.shape[0] // lanes.shape[0]]),
+            "broken": fitness <= (tf.tile(baseline, [count]) if count > 1 else baseline),
             **offspring.diagnostics,
         }
         if self.variation.adaptation.on:
             values["intensity"] = tf.cast(self.variation.intensity, tf.float32) * offspring.intensity_scale
-        return {name: tf.cast(value, tf.float32) for name, value in values.items()}
+        return tf.stack([tf.cast(values[name], tf.float32) for name in self.state.tallies], axis=1)
 
     def _correct_scale(self, offspring: Offspring) -> Tensor:
         """Return the intensity scale of a run after each of these children; below 0 where it stays as it is."""
@@ -525,30 +522,24 @@ def _line_up(
     slot: Tensor,
     select_seed: Tensor,
     evaluate_seed: Tensor,
-    lanes: Tensor,
     *,
-    tallies: Sequence[Tensor] = (),
+    tallies: Tensor | None = None,
     intensity_scale: Tensor = (),
 ) -> Individuals:
-    """Return individuals `[B, ...]` of `W` lanes in the order in which `tell` takes them, `[K, W, ...]`."""
+    """Return individuals `[B, ...]` as `tell` takes them."""
     fitness, cases = evaluation.fitness, evaluation.cases
-    if isinstance(cases, tuple):
-        cases = tf.zeros([*fitness.shape, 0])
-    count = fitness.shape[0] // lanes.shape[0]
-    individuals = Individuals(
+    return Individuals(
         fitness=fitness,
         solved=evaluation.solved,
         behavior=evaluation.behavior,
-        cases=cases,
+        cases=tf.zeros([*fitness.shape, 0]) if isinstance(cases, tuple) else cases,
         live=live,
         slot=slot,
         select_seed=select_seed,
         evaluate_seed=evaluate_seed,
-        tallies=(),
+        tallies=tf.zeros([*fitness.shape, 0]) if tallies is None else tallies,
         intensity_scale=intensity_scale,
     )
-    stacked = tf.stack(split_turns(list(tallies), count), axis=1) if tallies else tf.zeros([count, 0, *lanes.shape])
-    return split_turns(individuals, count)._replace(tallies=stacked)
 
 
 def _unpack_turns(keys: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -47,6 +47,34 @@ class LazyTable:
         return LazyTable(self.dtype, (len(indices), *self.shape[1:]), lambda index: self.row(indices[index]))
 
 
+class TallyColumn:
+    """One tally of all runs, `[L]`: a column of their table `[L, T]`, with the methods of a variable that are needed.
+
+    All tallies are one variable, because each operation on a variable takes time in every step.
+    """
+
+    dtype = tf.float32
+
+    def __init__(self, table: tf.Variable, index: int) -> None:
+        self._table, self._index = table, index
+        self.shape = table.shape[:1]
+
+    def __getitem__(self, lane: int) -> Tensor:
+        return self._table[lane, self._index]
+
+    def numpy(self) -> np.ndarray:
+        """Return the tally of every lane."""
+        return self._table.numpy()[:, self._index]
+
+    def gather_nd(self, place: Sequence[Sequence[int]]) -> Tensor:
+        """Return the tallies of some lanes, `[W, 1]`."""
+        return tf.gather(self._table[:, self._index], [lane for (lane,) in place])
+
+    def scatter_nd_update(self, place: Sequence[Sequence[int]], values: Tensor) -> None:
+        """Overwrite the tallies of some lanes, `[W, 1]`."""
+        self._table.scatter_nd_update([[lane, self._index] for (lane,) in place], values)
+
+
 class State:
     """Populations and records of `runs` runs.
 
@@ -112,7 +140,10 @@ class State:
         """Evaluations to the first solution; 0 before."""
         self.baseline = variable([runs], tf.float32)
         """Median fitness of the initial population: what a random network gets."""
-        self.tallies = {name: variable([runs], tf.float32) for name in (*TALLIES, *diagnostics)}
+        names = (*TALLIES, *diagnostics)
+        self._tallies = variable([runs, len(names)], tf.float32)
+        self.tallies = {name: TallyColumn(self._tallies, index) for index, name in enumerate(names)}
+        """What was counted since the last logged interval."""
         self.clear()
 
     @property
@@ -120,10 +151,11 @@ class State:
         """Memory of all variables."""
         return sum(v.shape.num_elements() * v.dtype.size for v in self.tables().values())
 
-    def tables(self) -> dict[str, tf.Variable]:
+    def tables(self) -> dict[str, tf.Variable | TallyColumn]:
         """Return all variables in use, by their names in checkpoint files: they determine the rest of the run."""
         nested = {"experience": self.experience, "selection_state": self.selection_state}
-        named = {name: v for name, v in vars(self).items() if isinstance(v, tf.Variable) and name not in nested}
+        apart = (*nested, "_tallies")
+        named = {name: v for name, v in vars(self).items() if isinstance(v, tf.Variable) and name not in apart}
         for name, nest in nested.items():
             prefix = TABLE_NAMES.get(name, name)
             named |= {f"{prefix}.{index}": leaf for index, leaf in enumerate(tf.nest.flatten(nest))}
@@ -149,19 +181,18 @@ class State:
         place = tf.stack([lanes, slots], axis=-1)
         return self.genomes.gather_nd(place), tf.nest.map_structure(lambda v: v.gather_nd(place), self.experience)
 
-    def standing(self, lanes: Tensor, *, tallies: Sequence[str] = (), adapts: bool = False) -> Standing:
-        """Return the records of these runs: these tallies, and the intensity scale where it adapts run by run."""
-        rows = [self.tallies[name].sparse_read(lanes) for name in tallies]
+    def standing(self, lanes: Tensor, *, counts: bool = False, adapts: bool = False) -> Standing:
+        """Return the records of these runs: with tallies if it counts, and the intensity scale where it adapts."""
         return Standing(
             **{name: getattr(self, name).sparse_read(lanes) for name in RECORDS},
-            tallies=tf.stack(rows) if rows else tf.zeros([0, *lanes.shape]),
+            tallies=self._tallies.sparse_read(lanes) if counts else tf.zeros([*lanes.shape, 0]),
             intensity_scale=self.run_intensity_scale.sparse_read(lanes) if adapts else (),
         )
 
     def read_tables(self, lanes: Sequence[int]) -> dict[str, LazyTable]:
         """Return all tables of some lanes, by their names in checkpoint files; valid until the next write."""
 
-        def rows(table: tf.Variable) -> LazyTable:
+        def rows(table: tf.Variable | TallyColumn) -> LazyTable:
             shape = (len(lanes), *table.shape[1:])
             return LazyTable(_numpy_dtype(table), shape, lambda index: table.gather_nd([[lanes[index]]]).numpy()[0])
 
@@ -189,8 +220,7 @@ class State:
     def clear_tallies(self, lanes: Iterable[int]) -> None:
         """Start a new logging interval of these lanes."""
         place = tf.constant([[lane] for lane in lanes], tf.int32)
-        for tally in self.tallies.values():
-            tally.scatter_nd_update(place, tf.zeros([len(place)]))
+        self._tallies.scatter_nd_update(place, tf.zeros([len(place), len(self.tallies)]))
 
     def set_baseline(self, lanes: Sequence[int] | None = None) -> None:
         """Set the baseline of these lanes, or of all, to the median fitness of their populations."""
@@ -229,7 +259,6 @@ class State:
         genomes: Tensor,
         evaluation: Evaluation,
         intensity_scale: Tensor | None = None,
-        tallies: Sequence[str] = (),
     ) -> None:
         """Write what became of `K` individuals of each of `W` runs.
 
@@ -239,23 +268,23 @@ class State:
             genomes: the individuals, `[K * W, P]`.
             evaluation: their evaluation, `[K * W, ...]`.
             intensity_scale: factors of the intensity that they were made with, `[K * W]`; None: leave as is.
-            tallies: the tallies that were counted, in order.
         """
-        turns = outcome.counted.shape[0]
-        owners = tf.tile(lanes, [turns])  # [K * W]
+        width = lanes.shape[0]
+        turns = outcome.counted.shape[0] // width
+        owners = tf.tile(lanes, [turns]) if turns > 1 else lanes  # [K * W]
         with after_evaluation(evaluation.fitness):
-            entering = _gather_where(tf.reshape(outcome.enters, [-1]))
+            entering = _gather_where(outcome.enters)
             self._insert(
                 entering(owners),
-                entering(tf.reshape(outcome.slot, [-1])),
+                entering(outcome.slot),
                 entering(genomes),
                 tf.nest.map_structure(entering, evaluation),
                 None if intensity_scale is None else entering(intensity_scale),
             )
-            leading = _gather_where(tf.reshape(outcome.leads, [-1]))
+            leading = _gather_where(outcome.leads)
             self.champion.scatter_nd_update(leading(owners)[:, None], leading(genomes))
             # An idle lane may be a second one of a run, and must not write its old records.
-            counted = _gather_where(outcome.counted[0])
+            counted = _gather_where(outcome.counted[:width] if turns > 1 else outcome.counted)
             place = counted(lanes)[:, None]
 
             def write(table: tf.Variable, rows: Tensor) -> None:
@@ -266,8 +295,8 @@ class State:
                 write(getattr(self, name), getattr(outcome.standing, name))
             if not isinstance(outcome.standing.intensity_scale, tuple):
                 write(self.run_intensity_scale, outcome.standing.intensity_scale)
-            for name, row in zip(tallies, tf.unstack(outcome.standing.tallies), strict=True):
-                write(self.tallies[name], row)
+            if outcome.standing.tallies.shape[1]:
+                write(self._tallies, outcome.standing.tallies)
 
     def _insert(
         self, lanes: Tensor, slots: Tensor, genomes: Tensor, evaluation: Evaluation, intensity_scale: Tensor | None
@@ -296,5 +325,5 @@ def _gather_where(mask: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda x: tf.gather(x, where)
 
 
-def _numpy_dtype(table: tf.Variable) -> np.dtype[Any]:
+def _numpy_dtype(table: tf.Variable | TallyColumn) -> np.dtype[Any]:
     return np.dtype(table.dtype.as_numpy_dtype)
