@@ -92,6 +92,23 @@ def test_options_are_passed_to_the_operator(model: keras.Model) -> None:
     assert np.abs(tfsm.flatten(tfsm.mutate(model, X, "sm-g-abs", 5.0)) - tfsm.flatten(model)).max() > 1
 
 
+class Stretch:
+    """An operator of a user's own, which is not hashable and has no options."""
+
+    batched = False
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, network: Any, parent: Any, experience: Any, intensity: Any, seed: Any) -> Any:
+        return parent * (1.0 + intensity)
+
+
+def test_mutate_takes_an_operator_object(model: keras.Model) -> None:
+    child = tfsm.mutate(model, X, Stretch(), 0.5)
+    np.testing.assert_allclose(tfsm.flatten(child), 1.5 * tfsm.flatten(model), rtol=1e-6)
+    child = tfsm.mutate(model, X, Stretch(), divergence=0.01)
+    assert tfsm.divergence(model, child, X) == pytest.approx(0.01, rel=0.05)
+
+
 def test_divergence_takes_a_model_or_a_genome(model: keras.Model) -> None:
     child = tfsm.mutate(model, X, "control", 0.1)
     assert tfsm.divergence(model, child, X) == pytest.approx(tfsm.divergence(model, tfsm.flatten(child), X))
@@ -132,6 +149,9 @@ WRONG: dict[str, tuple[Callable[[keras.Model], Any], str]] = {
     "operator": (lambda m: tfsm.mutate(m, X, "sm-gabs"), "no mutation named 'sm-gabs', did you mean 'sm-g-abs'?"),
     "option": (lambda m: tfsm.mutate(m, X, "sm-g-abs", flor=1), "flor: no such option, did you mean 'floor'?"),
     "option of another": (lambda m: tfsm.mutate(m, X, "control", floor=1.0), "floor: no such option"),
+    "options of an object": (lambda m: tfsm.mutate(m, X, Stretch(), floor=1.0), "an operator object has its own"),
+    "operator's class": (lambda m: tfsm.mutate(m, X, Stretch), "expected the name of an operator or an operator"),
+    "insensitive object": (lambda m: tfsm.sensitivity(m, X, Stretch()), "measures no sensitivity"),
     "option's value": (lambda m: tfsm.mutate(m, X, "sm-g-abs", floor=-1.0), "floor=-1.0: expected a number > 0"),
     "negative intensity": (lambda m: tfsm.mutate(m, X, intensity=-0.1), "intensity: expected a number >= 0"),
     "nan intensity": (lambda m: tfsm.mutate(m, X, intensity=float("nan")), "intensity: expected a number >= 0"),

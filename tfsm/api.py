@@ -39,7 +39,7 @@ __all__ = ["divergence", "evolve", "mutate", "sensitivity"]
 def mutate(
     model: keras.Model,
     experience: Any,
-    mutation: str = DEFAULT_MUTATION,
+    mutation: str | Mutation = DEFAULT_MUTATION,
     intensity: float | None = None,
     seed: int = 0,
     *,
@@ -52,7 +52,7 @@ def mutate(
     Args:
         model: a built Keras model; it is not changed.
         experience: inputs `[N, ...]` that the model saw.
-        mutation: the operator's name.
+        mutation: the operator's name, or an operator of your own.
         intensity: the standard deviation of the noise; for `sm-r` the target divergence.
         seed: the same seed gives the same child.
         divergence: how far the child's outputs move on the experience, instead of an intensity: a number, or a
@@ -75,19 +75,23 @@ def mutate(
     genome = runner.network.genome[None]
     child = runner.mutate(operator, genome, seen, strength, pack_seeds(seed, 1, single=True))
     for problem in describe_problems(child, strength):
-        warnings.warn(f"{mutation}: {problem}", stacklevel=2)
+        name = mutation if isinstance(mutation, str) else type(mutation).__name__
+        warnings.warn(f"{name}: {problem}", stacklevel=2)
     return runner.network.child(child.genome[0])
 
 
 def sensitivity(
-    model: keras.Model, experience: Any, mutation: str = DEFAULT_MUTATION, direction: np.ndarray | None = None
+    model: keras.Model,
+    experience: Any,
+    mutation: str | Mutation = DEFAULT_MUTATION,
+    direction: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return how sensitive the outputs are to each weight: the raw vector `[P]`, before any guard.
 
     Args:
         model: a built Keras model.
         experience: inputs `[N, ...]`, all of which are used.
-        mutation: an operator that measures a sensitivity.
+        mutation: an operator that measures a sensitivity: its name, or an operator of your own.
         direction: for `sm-g-so`, the direction `[P]` along which the curvature is measured, used as given; a random
             unit vector if None.
 

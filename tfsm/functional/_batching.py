@@ -86,8 +86,15 @@ class Strength(NamedTuple):
         return str(Divergence(self.value, self.target is not None and self.target.relative))
 
 
-def build_operator(mutation: str, options: Mapping[str, Any], target: DivergenceTarget | None = None) -> Mutation:
-    """Return an operator by name and options, by default with the guard that suits an intensity or a divergence."""
+def build_operator(
+    mutation: str | Mutation, options: Mapping[str, Any], target: DivergenceTarget | None = None
+) -> Mutation:
+    """Return an operator by name and options, by default with the guard that suits an intensity or a divergence.
+
+    An operator that is given as an object is returned as it is.
+    """
+    if not isinstance(mutation, str):
+        return _check_operator(mutation, options)
     entry = load_plugins().mutations[mutation].with_options()
     if entry.options is not None:
         options = validate(entry.options, options, where=f"mutation {mutation!r}:")
@@ -111,7 +118,7 @@ def resolve_operator(
         key = f"{mutation} {sorted(options.items())} {target}"
         operator: Mutation = cache.get(key, lambda: build_operator(mutation, options, target))
     else:
-        operator = _check_operator(mutation, options)
+        operator = build_operator(mutation, options)
     try:
         hash(operator)
     except TypeError:
