@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from tests.selections.populations import build_scheme, make_population, seeds
-from tfsm.evolution.admission import Individuals, Standing, find_or_compile_tell, tell_in_turn
+from tfsm.evolution.admission import TALLIES, Individuals, Records, Standing, find_or_compile_tell, tell_in_turn
 from tfsm.evolution.selection import choose
 from tfsm.interfaces import Population
 
@@ -37,7 +37,8 @@ def make_individuals(count: int, random: np.random.Generator, *, adapts: bool) -
         slot=tf.zeros([count, LANES], tf.int32),
         select_seed=tf.reshape(seeds(count * LANES), [count, LANES, 2]),
         evaluate_seed=tf.reshape(seeds(count * LANES, 999), [count, LANES, 2]),
-        tallies=tf.constant(random.standard_normal([count, LANES, 3]), tf.float32),
+        parent_fitness=tf.constant(random.choice([-1.0, 0.0, 1.0], fitness.shape), tf.float32),
+        diagnostics=(tf.constant(random.standard_normal(fitness.shape), tf.float32),),
         intensity_scale=tf.constant(random.uniform(-0.5, 1.0, fitness.shape), tf.float32) if adapts else (),
     )
 
@@ -47,16 +48,17 @@ def line_up(turns: Individuals) -> Individuals:
     return tf.nest.map_structure(lambda x: tf.reshape(x, [-1, *x.shape[2:]]), turns)
 
 
-def make_standing(*, adapts: bool) -> Standing:
+def make_records(*, adapts: bool) -> Records:
     return Standing(
         evaluations=tf.constant([40, 41]),
         solved=tf.constant([False, False]),
         solved_at=tf.zeros([LANES], tf.int32),
         best_fitness=tf.constant([0.5, -np.inf]),
         champion_fitness=tf.constant([0.5, -np.inf]),
-        tallies=tf.zeros([LANES, 3]),
+        baseline=tf.constant([-0.5, 0.5]),
+        tallies=tf.zeros([LANES, len(TALLIES) + 1]),
         intensity_scale=tf.ones([LANES]) if adapts else (),
-    )
+    ).pack()
 
 
 @pytest.mark.sample(4)
@@ -71,17 +73,17 @@ def test_telling_in_turn_is_telling_each_alone(name: str, stop: bool) -> None:
         population = make_population(scheme, fitness, behavior)
     else:
         population = Population(tf.constant(fitness, tf.float32), tf.zeros([2, 0, 2]), tf.zeros([2, 0, 0]), ())
-    individuals, standing = make_individuals(count, random, adapts=stop), make_standing(adapts=stop)
-    outcome = find_or_compile_tell(scheme, initial=False, stop_when_solved=stop, compiled=True)(
-        population, line_up(individuals), standing
-    )
-    counted, enters, slots_taken, leads = (tf.reshape(x, [count, LANES]) for x in outcome[:4])
+    individuals, records = make_individuals(count, random, adapts=stop), make_records(adapts=stop)
+    tell = find_or_compile_tell(scheme, initial=False, stop_when_solved=stop)
+    outcome = tell(population, line_up(individuals), records)
+    rows = (outcome.counted, outcome.enters, outcome.slot, outcome.leads)
+    counted, enters, slots_taken, leads = (tf.reshape(x, [count, LANES]) for x in rows)
 
     holders, champions = np.full([LANES, slots], -1), [-1, -1]
     for turn in range(count):
         one = tf.nest.map_structure(lambda x, turn=turn: x[turn], individuals)
         one = one._replace(slot=choose(scheme, population, one.select_seed).replaced)
-        alone = tell_in_turn(scheme, population, one, standing, initial=False, stop_when_solved=stop)
+        alone = tell_in_turn(scheme, population, one, records, initial=False, stop_when_solved=stop)
         np.testing.assert_array_equal(counted[turn], alone.counted)
         tables = [population.fitness.numpy(), population.behavior.numpy()]
         for lane in range(LANES):
@@ -98,12 +100,12 @@ def test_telling_in_turn_is_telling_each_alone(name: str, stop: bool) -> None:
             population.state,
         )
         population = Population(tf.constant(tables[0]), tf.constant(tables[1]), population.cases, state)
-        standing = alone.standing
+        records = alone.records
     for lane in range(LANES):
         survivors = {(int(slots_taken[k, lane]), k) for k in range(count) if enters[k, lane]}
         assert survivors == {(slot, holder) for slot, holder in enumerate(holders[lane]) if holder >= 0}
         assert [k for k in range(count) if leads[k, lane]] == [k for k in (champions[lane],) if k >= 0]
-    tf.nest.map_structure(np.testing.assert_array_equal, outcome.standing, standing)
+    tf.nest.map_structure(np.testing.assert_array_equal, outcome.records, records)
     tf.nest.map_structure(np.testing.assert_array_equal, outcome.selection_state, population.state)
 
 
@@ -115,9 +117,28 @@ def test_what_follows_a_solution_does_not_count() -> None:
     population = Population(tf.zeros([2, 6]), tf.zeros([2, 0, 2]), tf.zeros([2, 0, 0]), ())
     scheme = build_scheme("tournament", size=3)
     outcome = tell_in_turn(
-        scheme, population, line_up(individuals), make_standing(adapts=False), initial=False, stop_when_solved=True
+        scheme, population, line_up(individuals), make_records(adapts=False), initial=False, stop_when_solved=True
     )
     np.testing.assert_array_equal(outcome.counted, [True, True, True, True, False, True, False, True])
-    np.testing.assert_array_equal(outcome.standing.evaluations, [42, 45])
-    np.testing.assert_array_equal(outcome.standing.solved_at, [42, 45])
-    np.testing.assert_array_equal(outcome.standing.best_fitness, [2.0, 4.0])
+    standing = Standing.unpack(outcome.records)
+    np.testing.assert_array_equal(standing.evaluations, [42, 45])
+    np.testing.assert_array_equal(standing.solved_at, [42, 45])
+    np.testing.assert_array_equal(standing.best_fitness, [2.0, 4.0])
+
+
+def test_tallies_count_the_individuals_that_count() -> None:
+    individuals = make_individuals(1, np.random.default_rng(0), adapts=False)
+    individuals = individuals._replace(
+        fitness=tf.constant([[1.0, np.nan]]),
+        live=tf.constant([[True, True]]),
+        parent_fitness=tf.constant([[1.0, 0.0]]),
+        diagnostics=(tf.constant([[0.25, 0.5]]),),
+    )
+    population = Population(tf.zeros([2, 6]), tf.zeros([2, 0, 2]), tf.zeros([2, 0, 0]), ())
+    scheme = build_scheme("tournament", size=3)
+    outcome = tell_in_turn(
+        scheme, population, line_up(individuals), make_records(adapts=False), initial=False, stop_when_solved=True
+    )
+    np.testing.assert_array_equal(outcome.fitness, [1.0, -np.inf])
+    tallies = Standing.unpack(outcome.records).tallies
+    np.testing.assert_array_equal(tallies, [[1, 0, 1, 0, 0.25], [1, 0, 0, 1, 0.5]])

@@ -9,13 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import tensorflow as tf
 
 from tfsm.evolution.compile_plan import TracedFunction, needs_autograph
 from tfsm.evolution.selection import admit, admit_initial, choose
-from tfsm.interfaces import Admission, Candidate, Evaluation, Nest, Population, Selection, StatefulSelection, Tensor
+from tfsm.interfaces import Admission, Candidate, Nest, Population, Selection, StatefulSelection, Tensor
+
+
+class Records(NamedTuple):
+    """The standing of `W` runs in few tensors: in every step, each operation on a variable takes time."""
+
+    counts: Tensor
+    """`[W, 3]`: the columns `COUNTS`."""
+    levels: Tensor
+    """`[W, 3 + T]`: the columns `LEVELS`, then the tallies."""
+    intensity_scale: Tensor
+    """`[W]`: factor of the intensity for all children of a run; `()` where it does not adapt."""
+
+
+TALLIES: Final = ("children", "better", "neutral", "broken")
+"""What is counted for the log, besides the operator's diagnostics."""
+COUNTS: Final = ("evaluations", "solved", "solved_at")
+LEVELS: Final = ("best_fitness", "champion_fitness", "baseline")
 
 
 class Standing(NamedTuple):
@@ -31,17 +48,41 @@ class Standing(NamedTuple):
     """`[W]`"""
     champion_fitness: Tensor
     """`[W]`"""
+    baseline: Tensor
+    """`[W]`: what a random network gets."""
     tallies: Tensor
     """`[W, T]`: counts for the log."""
     intensity_scale: Tensor
-    """`[W]`: factor of the intensity for all children of a run; `()` where it does not adapt."""
+    """As in `Records`."""
+
+    @classmethod
+    def unpack(cls, records: Records) -> Standing:
+        """Return the columns of records."""
+        evaluations, solved, solved_at = tf.unstack(records.counts, axis=1)
+        best, champion, baseline = tf.unstack(records.levels[:, : len(LEVELS)], axis=1)
+        return cls(
+            evaluations=evaluations,
+            solved=tf.cast(solved, tf.bool),
+            solved_at=solved_at,
+            best_fitness=best,
+            champion_fitness=champion,
+            baseline=baseline,
+            tallies=records.levels[:, len(LEVELS) :],
+            intensity_scale=records.intensity_scale,
+        )
+
+    def pack(self) -> Records:
+        """Return the records with these columns."""
+        counts = tf.stack([tf.cast(getattr(self, name), tf.int32) for name in COUNTS], axis=1)
+        levels = tf.stack([getattr(self, name) for name in LEVELS], axis=1)
+        return Records(counts, tf.concat([levels, self.tallies], axis=1), self.intensity_scale)
 
 
 class Individuals(NamedTuple):
     """`K` individuals of each of `W` runs, `B = K * W`: first one of every run, then the second ones, and so on."""
 
     fitness: Tensor
-    """`[B]`; minus infinity if it is broken."""
+    """`[B]`"""
     solved: Tensor
     """`[B]`"""
     behavior: Tensor
@@ -56,8 +97,10 @@ class Individuals(NamedTuple):
     """`[B, 2]`"""
     evaluate_seed: Tensor
     """`[B, 2]`"""
-    tallies: Tensor
-    """`[B, T]`: what each adds to the counts."""
+    parent_fitness: Tensor
+    """`[B]`; `()` for initial individuals."""
+    diagnostics: tuple[Tensor, ...]
+    """`[B]` each, in the order of the tallies."""
     intensity_scale: Tensor
     """`[B]`: the intensity scale of the run after it, below 0 to leave it as it is; `()` where it does not adapt."""
 
@@ -65,6 +108,8 @@ class Individuals(NamedTuple):
 class Outcome(NamedTuple):
     """What became of `K` individuals of each of `W` runs, in the same order."""
 
+    fitness: Tensor
+    """`[B]`; minus infinity if it is broken."""
     counted: Tensor
     """`[B]`: whether it was evaluated before its run ended."""
     enters: Tensor
@@ -73,7 +118,7 @@ class Outcome(NamedTuple):
     """`[B]`: where."""
     leads: Tensor
     """`[B]`: whether it is the run's new champion after all of them."""
-    standing: Standing
+    records: Records
     """After all of them."""
     selection_state: Nest
     """After all of them, `[W, ...]`."""
@@ -89,43 +134,28 @@ def take_lane(nest: Nest) -> Nest:
     return tf.nest.map_structure(lambda x: x[::2], nest)
 
 
-def mark_broken(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation with minus infinity for a fitness that is not finite."""
-    fitness = tf.where(tf.math.is_finite(evaluation.fitness), evaluation.fitness, float("-inf"))
-    return evaluation._replace(fitness=fitness)
-
-
-def find_or_compile_tell(
-    selection: Any, *, initial: bool, stop_when_solved: bool, compiled: bool
-) -> Callable[..., Outcome]:
-    """Return `tell_in_turn` for a scheme; engines with equal schemes share what is compiled.
+def find_or_compile_tell(selection: Any, *, initial: bool, stop_when_solved: bool) -> Callable[..., Outcome]:
+    """Return the compiled `tell_in_turn` for a scheme; engines with equal schemes share it.
 
     Args:
         selection: the scheme.
         initial: whether it is for initial individuals, or for children.
         stop_when_solved: whether a run ends with its first solution.
-        compiled: whether to compile it; else it becomes part of the caller's graph.
     """
-    if not compiled:
-        return _bind(selection, initial, stop_when_solved)
     try:
         return _share_tell(selection, initial, stop_when_solved)
     except TypeError:  # a scheme that is not hashable
         return _compile_tell(selection, initial, stop_when_solved)
 
 
-def _bind(selection: Any, initial: bool, stop_when_solved: bool) -> Callable[..., Outcome]:
-    def tell(population: Population, individuals: Individuals, standing: Standing) -> Outcome:
+def _compile_tell(selection: Any, initial: bool, stop_when_solved: bool) -> TracedFunction:
+    def tell(population: Population, individuals: Individuals, records: Records) -> Outcome:
         return tell_in_turn(
-            selection, population, individuals, standing, initial=initial, stop_when_solved=stop_when_solved
+            selection, population, individuals, records, initial=initial, stop_when_solved=stop_when_solved
         )
 
-    return tell
-
-
-def _compile_tell(selection: Any, initial: bool, stop_when_solved: bool) -> TracedFunction:
     # XLA whatever the plan: many tiny operations that would each cost more to dispatch than to run.
-    return TracedFunction(_bind(selection, initial, stop_when_solved), jit=True, autograph=needs_autograph(selection))
+    return TracedFunction(tell, jit=True, autograph=needs_autograph(selection))
 
 
 _share_tell = lru_cache(maxsize=64)(_compile_tell)
@@ -135,7 +165,7 @@ def tell_in_turn(
     selection: Selection | StatefulSelection,
     population: Population,
     individuals: Individuals,
-    standing: Standing,
+    records: Records,
     *,
     initial: bool,
     stop_when_solved: bool,
@@ -146,7 +176,7 @@ def tell_in_turn(
         selection: the scheme.
         population: the populations before the first of them.
         individuals: the individuals.
-        standing: the records of the runs before the first of them.
+        records: the records of the runs before the first of them.
         initial: whether they are initial individuals, which have their slots; or children, whose slot is selected.
         stop_when_solved: whether a run ends with its first solution.
     """
@@ -158,11 +188,15 @@ def tell_in_turn(
         leads, after = _update_standing(standing, one, live)
         return live, admission, leads, after
 
+    standing = Standing.unpack(records)
+    fitness = tf.where(tf.math.is_finite(individuals.fitness), individuals.fitness, float("-inf"))
+    individuals = individuals._replace(fitness=fitness)
     lanes = standing.evaluations.shape[0]
-    count = individuals.fitness.shape[0] // lanes
+    count = fitness.shape[0] // lanes
     if count == 1:
         live, admission, leads, after = tell_one(population, individuals, standing)
-        return Outcome(live, live & admission.accepted, admission.slot, leads, after, admission.state)
+        enters = live & admission.accepted
+        return Outcome(fitness, live, enters, admission.slot, leads, after.pack(), admission.state)
     turns = tf.nest.map_structure(lambda x: tf.reshape(x, [count, lanes, *x.shape[1:]]), individuals)
 
     def body(turn: Tensor, population: Population, standing: Standing, log: Nest, holders: Nest) -> tuple[Any, ...]:
@@ -197,11 +231,12 @@ def tell_in_turn(
         return tf.reshape(x, [-1])
 
     return Outcome(
+        fitness=fitness,
         counted=flatten(counted),
         enters=flatten(accepted & tf.equal(holder, numbers)),
         slot=flatten(slot),
         leads=flatten(leads & tf.equal(champion, numbers)),
-        standing=standing,
+        records=standing.pack(),
         selection_state=population.state,
     )
 
@@ -216,7 +251,7 @@ def _update_standing(standing: Standing, one: Individuals, live: Tensor) -> tupl
     leads = first | (better & (solves | ~standing.solved))
     evaluations = standing.evaluations + tf.cast(live, tf.int32)
     scale = standing.intensity_scale
-    if not isinstance(scale, tuple):
+    if not isinstance(one.intensity_scale, tuple):
         scale = tf.where(live & (one.intensity_scale >= 0), one.intensity_scale, scale)
     return leads, Standing(
         evaluations=evaluations,
@@ -224,9 +259,21 @@ def _update_standing(standing: Standing, one: Individuals, live: Tensor) -> tupl
         solved_at=tf.where(first, evaluations, standing.solved_at),
         best_fitness=tf.where(better, one.fitness, standing.best_fitness),
         champion_fitness=tf.where(leads, one.fitness, standing.champion_fitness),
-        tallies=standing.tallies + tf.where(live[:, None], one.tallies, 0.0),
+        baseline=standing.baseline,
+        tallies=_add_tallies(standing, one, live),
         intensity_scale=scale,
     )
+
+
+def _add_tallies(standing: Standing, one: Individuals, live: Tensor) -> Tensor:
+    """Return the tallies of `W` runs after these individuals: the columns `TALLIES`, and the diagnostics."""
+    if isinstance(one.parent_fitness, tuple):
+        return standing.tallies
+    children, better = tf.ones_like(one.fitness), one.fitness > one.parent_fitness
+    neutral, broken = tf.equal(one.fitness, one.parent_fitness), one.fitness <= standing.baseline
+    values = (children, better, neutral, broken, *one.diagnostics)
+    added = tf.stack([tf.cast(value, tf.float32) for value in values], axis=1)
+    return standing.tallies + tf.where(live[:, None], added, 0.0)
 
 
 def _update_population(

@@ -58,7 +58,7 @@ class BeforeRunEnd:
     ) -> BeforeRunEnd:
         """Remember a run whose end is about to be reported."""
         changed = {name: table for name, table in state.tables().items() if everything or name.startswith(_TALLIES)}
-        return cls(run_state, champion, {name: table[lane].numpy() for name, table in changed.items()})
+        return cls(run_state, champion, {name: table.gather_nd([[lane]]).numpy()[0] for name, table in changed.items()})
 
 
 def _restore_rows(tables: Mapping[str, LazyTable], ends: Sequence[BeforeRunEnd | None]) -> dict[str, LazyTable]:

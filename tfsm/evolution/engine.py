@@ -15,12 +15,13 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.admission import (
+    COUNTS,
+    TALLIES,
     Individuals,
     Outcome,
-    Standing,
+    Records,
     double_lanes,
     find_or_compile_tell,
-    mark_broken,
     take_lane,
 )
 from tfsm.evolution.batches import Batches, plan_batches
@@ -28,7 +29,7 @@ from tfsm.evolution.compile_plan import TracedFunction, needs_autograph
 from tfsm.evolution.divergence_probe import MAX_PROBES, DivergenceProbe
 from tfsm.evolution.evaluation import FailurePolicy
 from tfsm.evolution.selection import Selector, choose
-from tfsm.evolution.state import TALLIES, State
+from tfsm.evolution.state import State
 from tfsm.evolution.variation import Offspring, Parents, SensitivityCache, Variation, can_reuse, derive_seeds
 from tfsm.interfaces import (
     Child,
@@ -174,34 +175,37 @@ class Engine:
     # lanes, `B = K * W`: first one child of every lane, then the second ones, and so on
 
     def _initialize(self, lanes: Tensor, active: Tensor, budget: Tensor) -> None:
-        owners, number, live = self._next_numbers(lanes, active, budget)
+        records = self._records(lanes)
+        owners, number, live = self._next_numbers(lanes, records, active, budget)
         draw_seed, evaluate_seed = self.variation.initial_seeds(self._first_run + owners, number)
         genomes, evaluation = self.variation.make_initial(draw_seed, evaluate_seed, live)
-        self._tell_initial(lanes, live, number, self._view(lanes), evaluate_seed, genomes, evaluation)
+        self._tell_initial(lanes, live, number, records, self._view(lanes), evaluate_seed, genomes, evaluation)
 
     def _step(self, lanes: Tensor, active: Tensor, budget: Tensor) -> None:
-        owners, number, live = self._next_numbers(lanes, active, budget, self.batches)
+        records = self._records(lanes)
+        owners, number, live = self._next_numbers(lanes, records, active, budget, self.batches)
         view = self._view(lanes)
         mating = self._ask(view, self._first_run + owners, number)
         offspring = self._breed(owners, mating)
         evaluation = self.variation.evaluate(offspring.genomes, mating.evaluate_seed, live)
-        self._tell(lanes, live, view, mating, offspring, evaluation)
+        self._tell(lanes, live, records, view, mating, offspring, evaluation)
 
     def _next_numbers(
-        self, lanes: Tensor, active: Tensor, budget: Tensor, batches: Batches | None = None
+        self, lanes: Tensor, records: Records, active: Tensor, budget: Tensor, batches: Batches | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return lanes and numbers `[B]` of the next individuals, and which are live, at most the first `active` lanes.
 
         Args:
             lanes: `[W]`.
+            records: of these lanes.
             active: number of active lanes.
             budget: no individual of this number or a higher one is live.
             batches: where batches of children end; None for initial individuals, which may be divided anywhere.
         """
-        following = self.state.evaluations.sparse_read(lanes)
-        going = tf.range(tf.shape(lanes)[0]) < active
+        columns = dict(zip(COUNTS, tf.unstack(records.counts, axis=1), strict=True))
+        following, going = columns["evaluations"], tf.range(lanes.shape[0]) < active
         if self.stop_when_solved:
-            going &= ~self.state.solved.sparse_read(lanes)
+            going &= tf.equal(columns["solved"], 0)
         count = self.batches.size
         if count == 1:
             return lanes, following, going & (following < budget)
@@ -233,7 +237,8 @@ class Engine:
         lanes, owners, number, live = _unpack_turns(keys)
         _, evaluate_seed = self.variation.initial_seeds(self._first_run + owners, number)
         packed = tf.nest.pack_sequence_as(self.variation.template, evaluation)
-        self._tell_initial(lanes, live, number, self._view(lanes), evaluate_seed, genomes, packed)
+        records, view = self._records(lanes), self._view(lanes)
+        self._tell_initial(lanes, live, number, records, view, evaluate_seed, genomes, packed)
 
     def _tell_batch(self, keys: Tensor, numbers: Tensor, genomes: Tensor, *evaluation: Tensor) -> None:
         """Record `K` children of each of `W` runs; the slot for each is chosen in the populations as they are then.
@@ -252,7 +257,7 @@ class Engine:
         diagnostics = dict(zip(self.diagnostics, values, strict=True))
         offspring = Offspring(genomes, scale, parent_fitness, divergence, diagnostics)
         packed = tf.nest.pack_sequence_as(self.variation.template, evaluation)
-        self._tell(lanes, live, view, mating, offspring, packed)
+        self._tell(lanes, live, self._records(lanes), view, mating, offspring, packed)
 
     # --- Ask
 
@@ -294,6 +299,9 @@ class Engine:
     def _fitness(self, lanes: Tensor, slots: Tensor) -> Tensor:
         return self.state.fitness.gather_nd(tf.stack([lanes, slots], axis=-1))
 
+    def _records(self, lanes: Tensor) -> Records:
+        return self.state.records(lanes, adapts=self._adapts_to_divergence)
+
     def _view(self, lanes: Tensor) -> Population:
         return self.state.view(lanes, self.selector.needs)
 
@@ -304,6 +312,7 @@ class Engine:
         lanes: Tensor,
         live: Tensor,
         number: Tensor,
+        records: Records,
         view: Population,
         seed: Tensor,
         genomes: Tensor,
@@ -315,20 +324,21 @@ class Engine:
             lanes: `[W]`, all different where they are live.
             live: which individuals count, `[B]`.
             number: of the individuals, `[B]`.
+            records: of the runs.
             view: the populations.
             seed: the seeds that they were evaluated with, `[B, 2]`.
             genomes: `[B, P]`.
             evaluation: their evaluation.
         """
-        evaluation = mark_broken(evaluation)
         individuals = _line_up(evaluation, live, number % self.state.population, seed, seed)
-        outcome = self._decide(view, individuals, self.state.standing(lanes), initial=True)
+        outcome = self._decide(view, individuals, records, initial=True)
         self.state.record(lanes, outcome, genomes, evaluation)
 
     def _tell(
         self,
         lanes: Tensor,
         live: Tensor,
+        records: Records,
         view: Population,
         mating: Mating,
         offspring: Offspring,
@@ -339,58 +349,40 @@ class Engine:
         Args:
             lanes: `[W]`, all different where they are live.
             live: which children count, `[B]`.
+            records: of the runs.
             view: the populations.
             mating: the slots that they may take.
             offspring: the children.
             evaluation: their evaluation.
         """
         scale = offspring.intensity_scale
-        evaluation = mark_broken(evaluation)
-        tallies = self._tally(lanes, offspring, evaluation.fitness)
+        diagnostics = offspring.diagnostics
+        if self.variation.adaptation.on:
+            diagnostics = {**diagnostics, "intensity": tf.cast(self.variation.intensity, tf.float32) * scale}
         individuals = _line_up(
             evaluation,
             live,
             mating.replaced,
             mating.select_seed,
             mating.evaluate_seed,
-            tallies=tallies,
+            parent_fitness=offspring.parent_fitness,
+            diagnostics=tuple(diagnostics[name] for name in self.state.tallies if name not in TALLIES),
             intensity_scale=self._correct_scale(offspring),
         )
-        standing = self.state.standing(lanes, counts=True, adapts=self._adapts_to_divergence)
-        outcome = self._decide(view, individuals, standing)
+        outcome = self._decide(view, individuals, records)
         self.state.record(lanes, outcome, offspring.genomes, evaluation, scale)
 
     def _decide(
-        self, view: Population, individuals: Individuals, standing: Standing, *, initial: bool = False
+        self, view: Population, individuals: Individuals, records: Records, *, initial: bool = False
     ) -> Outcome:
         """Decide which individuals enter, and which are champions."""
-        tell = find_or_compile_tell(
-            self._selection,
-            initial=initial,
-            stop_when_solved=self.stop_when_solved,
-            # Many tiny operations, unless a scheme only compares the fitness of one child and one individual.
-            compiled=self.selector.is_stateful or individuals.fitness.shape[0] > standing.solved.shape[0],
-        )
-        if standing.solved.shape[0] >= self.plan.least_width:
-            return tell(view, individuals, standing)
+        tell = find_or_compile_tell(self._selection, initial=initial, stop_when_solved=self.stop_when_solved)
+        if records.counts.shape[0] >= self.plan.least_width:
+            return tell(view, individuals, records)
         # A second, idle lane: a lone one would be summed in another order.
         idle = double_lanes(individuals)
         idle = idle._replace(live=idle.live & tf.tile([True, False], individuals.fitness.shape))
-        return take_lane(tell(double_lanes(view), idle, double_lanes(standing)))
-
-    def _tally(self, lanes: Tensor, offspring: Offspring, fitness: Tensor) -> Tensor:
-        """Return what children add to the tallies: `[B, T]`."""
-        baseline, count = self.state.baseline.sparse_read(lanes), fitness.shape[0] // lanes.shape[0]
-        values = {
-            "children": tf.ones_like(fitness),
-            "better": fitness > offspring.parent_fitness,
-            "neutral": tf.equal(fitness, offspring.parent_fitness),
-            "broken": fitness <= (tf.tile(baseline, [count]) if count > 1 else baseline),
-            **offspring.diagnostics,
-        }
-        if self.variation.adaptation.on:
-            values["intensity"] = tf.cast(self.variation.intensity, tf.float32) * offspring.intensity_scale
-        return tf.stack([tf.cast(values[name], tf.float32) for name in self.state.tallies], axis=1)
+        return take_lane(tell(double_lanes(view), idle, double_lanes(records)))
 
     def _correct_scale(self, offspring: Offspring) -> Tensor:
         """Return the intensity scale of a run after each of these children; below 0 where it stays as it is."""
@@ -523,7 +515,8 @@ def _line_up(
     select_seed: Tensor,
     evaluate_seed: Tensor,
     *,
-    tallies: Tensor | None = None,
+    parent_fitness: Tensor = (),
+    diagnostics: tuple[Tensor, ...] = (),
     intensity_scale: Tensor = (),
 ) -> Individuals:
     """Return individuals `[B, ...]` as `tell` takes them."""
@@ -537,7 +530,8 @@ def _line_up(
         slot=slot,
         select_seed=select_seed,
         evaluate_seed=evaluate_seed,
-        tallies=tf.zeros([*fitness.shape, 0]) if tallies is None else tallies,
+        parent_fitness=parent_fitness,
+        diagnostics=diagnostics,
         intensity_scale=intensity_scale,
     )
 

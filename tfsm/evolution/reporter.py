@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfsm.evolution.admission import TALLIES
 from tfsm.evolution.divergence_probe import probe_count
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.observers import Champion, Interval, PopulationSnapshot, Progress, RunResult
-from tfsm.evolution.state import TALLIES
 from tfsm.interfaces import Observer
 from tfsm.models.genome import Section, find_sections
 from tfsm.utils.files import to_json

@@ -14,12 +14,9 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.evolution.admission import Outcome, Standing
+from tfsm.evolution.admission import COUNTS, LEVELS, TALLIES, Outcome, Records
 from tfsm.interfaces import Evaluation, Nest, Population, Tensor
 
-TALLIES = ("children", "better", "neutral", "broken")
-RECORDS = ("evaluations", "solved", "solved_at", "best_fitness", "champion_fitness")
-"""Fields of `Standing` that are tables of the same name."""
 TABLE_NAMES = {
     "intensity_scale": "strength",
     "run_intensity_scale": "control",
@@ -47,31 +44,34 @@ class LazyTable:
         return LazyTable(self.dtype, (len(indices), *self.shape[1:]), lambda index: self.row(indices[index]))
 
 
-class TallyColumn:
-    """One tally of all runs, `[L]`: a column of their table `[L, T]`, with the methods of a variable that are needed.
+class Column:
+    """One record of all runs, `[L]`: a column of a table `[L, C]`, with the methods of a variable that are needed.
 
-    All tallies are one variable, because each operation on a variable takes time in every step.
+    Args:
+        table: the variable.
+        index: of the column.
+        dtype: type of the column; the table's, or bool.
     """
 
-    dtype = tf.float32
-
-    def __init__(self, table: tf.Variable, index: int) -> None:
-        self._table, self._index = table, index
+    def __init__(self, table: tf.Variable, index: int, dtype: tf.DType) -> None:
+        self._table, self._index, self.dtype = table, index, dtype
         self.shape = table.shape[:1]
 
-    def __getitem__(self, lane: int) -> Tensor:
-        return self._table[lane, self._index]
-
     def numpy(self) -> np.ndarray:
-        """Return the tally of every lane."""
-        return self._table.numpy()[:, self._index]
+        """Return the values of all lanes."""
+        return self._table.numpy()[:, self._index].astype(self.dtype.as_numpy_dtype)
+
+    def sparse_read(self, lanes: Tensor) -> Tensor:
+        """Return the values of some lanes, `[W]`."""
+        return tf.cast(self._table.sparse_read(lanes)[:, self._index], self.dtype)
 
     def gather_nd(self, place: Sequence[Sequence[int]]) -> Tensor:
-        """Return the tallies of some lanes, `[W, 1]`."""
-        return tf.gather(self._table[:, self._index], [lane for (lane,) in place])
+        """Return the values of the lanes at `[W, 1]`."""
+        return self.sparse_read([lane for (lane,) in place])
 
     def scatter_nd_update(self, place: Sequence[Sequence[int]], values: Tensor) -> None:
-        """Overwrite the tallies of some lanes, `[W, 1]`."""
+        """Overwrite the values of the lanes at `[W, 1]`."""
+        values = tf.cast(values, self._table.dtype)
         self._table.scatter_nd_update([[lane, self._index] for (lane,) in place], values)
 
 
@@ -132,17 +132,24 @@ class State:
         self.sensitivity = variable([*per_individual, size], dtype)
         self.has_sensitivity = variable(per_individual, tf.bool)
         self.champion = variable([runs, size], dtype)
-        self.champion_fitness = variable([runs], tf.float32)
-        self.best_fitness = variable([runs], tf.float32)
-        self.solved = variable([runs], tf.bool)
-        self.evaluations = variable([runs], tf.int32)
-        self.solved_at = variable([runs], tf.int32)
+        names = (*LEVELS, *TALLIES, *diagnostics)
+        self._counts = variable([runs, len(COUNTS)], tf.int32)
+        self._levels = variable([runs, len(names)], tf.float32)
+
+        def column(name: str, kind: tf.DType) -> Column:
+            if name in COUNTS:
+                return Column(self._counts, COUNTS.index(name), kind)
+            return Column(self._levels, names.index(name), kind)
+
+        self.champion_fitness = column("champion_fitness", tf.float32)
+        self.best_fitness = column("best_fitness", tf.float32)
+        self.solved = column("solved", tf.bool)
+        self.evaluations = column("evaluations", tf.int32)
+        self.solved_at = column("solved_at", tf.int32)
         """Evaluations to the first solution; 0 before."""
-        self.baseline = variable([runs], tf.float32)
+        self.baseline = column("baseline", tf.float32)
         """Median fitness of the initial population: what a random network gets."""
-        names = (*TALLIES, *diagnostics)
-        self._tallies = variable([runs, len(names)], tf.float32)
-        self.tallies = {name: TallyColumn(self._tallies, index) for index, name in enumerate(names)}
+        self.tallies = {name: column(name, tf.float32) for name in names[len(LEVELS) :]}
         """What was counted since the last logged interval."""
         self.clear()
 
@@ -151,11 +158,11 @@ class State:
         """Memory of all variables."""
         return sum(v.shape.num_elements() * v.dtype.size for v in self.tables().values())
 
-    def tables(self) -> dict[str, tf.Variable | TallyColumn]:
+    def tables(self) -> dict[str, tf.Variable | Column]:
         """Return all variables in use, by their names in checkpoint files: they determine the rest of the run."""
         nested = {"experience": self.experience, "selection_state": self.selection_state}
-        apart = (*nested, "_tallies")
-        named = {name: v for name, v in vars(self).items() if isinstance(v, tf.Variable) and name not in apart}
+        own = {name: v for name, v in vars(self).items() if name not in (*nested, "_counts", "_levels")}
+        named = {name: v for name, v in own.items() if isinstance(v, (tf.Variable, Column))}
         for name, nest in nested.items():
             prefix = TABLE_NAMES.get(name, name)
             named |= {f"{prefix}.{index}": leaf for index, leaf in enumerate(tf.nest.flatten(nest))}
@@ -181,18 +188,15 @@ class State:
         place = tf.stack([lanes, slots], axis=-1)
         return self.genomes.gather_nd(place), tf.nest.map_structure(lambda v: v.gather_nd(place), self.experience)
 
-    def standing(self, lanes: Tensor, *, counts: bool = False, adapts: bool = False) -> Standing:
-        """Return the records of these runs: with tallies if it counts, and the intensity scale where it adapts."""
-        return Standing(
-            **{name: getattr(self, name).sparse_read(lanes) for name in RECORDS},
-            tallies=self._tallies.sparse_read(lanes) if counts else tf.zeros([*lanes.shape, 0]),
-            intensity_scale=self.run_intensity_scale.sparse_read(lanes) if adapts else (),
-        )
+    def records(self, lanes: Tensor, *, adapts: bool = False) -> Records:
+        """Return the records of these runs, with the intensity scale where it adapts."""
+        scale = self.run_intensity_scale.sparse_read(lanes) if adapts else ()
+        return Records(self._counts.sparse_read(lanes), self._levels.sparse_read(lanes), scale)
 
     def read_tables(self, lanes: Sequence[int]) -> dict[str, LazyTable]:
         """Return all tables of some lanes, by their names in checkpoint files; valid until the next write."""
 
-        def rows(table: tf.Variable | TallyColumn) -> LazyTable:
+        def rows(table: tf.Variable | Column) -> LazyTable:
             shape = (len(lanes), *table.shape[1:])
             return LazyTable(_numpy_dtype(table), shape, lambda index: table.gather_nd([[lanes[index]]]).numpy()[0])
 
@@ -202,11 +206,9 @@ class State:
 
     def clear(self) -> None:
         """Reset everything for another group of runs."""
-        for table in (self.fitness, self.champion_fitness, self.best_fitness, self.baseline):
+        for table in (self.fitness, self._levels):
             table.assign(tf.fill(table.shape, float("-inf")))
-        self.solved.assign(tf.zeros_like(self.solved))
-        self.evaluations.assign(tf.zeros_like(self.evaluations))
-        self.solved_at.assign(tf.zeros_like(self.solved_at))
+        self._counts.assign(tf.zeros_like(self._counts))
         self.has_sensitivity.assign(tf.zeros_like(self.has_sensitivity))
         for table in (self.intensity_scale, self.run_intensity_scale):
             table.assign(tf.ones_like(table))
@@ -219,8 +221,10 @@ class State:
 
     def clear_tallies(self, lanes: Iterable[int]) -> None:
         """Start a new logging interval of these lanes."""
-        place = tf.constant([[lane] for lane in lanes], tf.int32)
-        self._tallies.scatter_nd_update(place, tf.zeros([len(place), len(self.tallies)]))
+        lanes = list(lanes)
+        levels = self._levels.sparse_read(lanes)[:, : len(LEVELS)]
+        cleared = tf.concat([levels, tf.zeros([len(lanes), len(self.tallies)])], axis=1)
+        self._levels.scatter_nd_update(tf.constant(lanes, tf.int32, [len(lanes), 1]), cleared)
 
     def set_baseline(self, lanes: Sequence[int] | None = None) -> None:
         """Set the baseline of these lanes, or of all, to the median fitness of their populations."""
@@ -278,7 +282,7 @@ class State:
                 entering(owners),
                 entering(outcome.slot),
                 entering(genomes),
-                tf.nest.map_structure(entering, evaluation),
+                tf.nest.map_structure(entering, evaluation._replace(fitness=outcome.fitness)),
                 None if intensity_scale is None else entering(intensity_scale),
             )
             leading = _gather_where(outcome.leads)
@@ -291,12 +295,10 @@ class State:
                 table.scatter_nd_update(place, counted(rows))
 
             tf.nest.map_structure(write, self.selection_state, outcome.selection_state)
-            for name in RECORDS:
-                write(getattr(self, name), getattr(outcome.standing, name))
-            if not isinstance(outcome.standing.intensity_scale, tuple):
-                write(self.run_intensity_scale, outcome.standing.intensity_scale)
-            if outcome.standing.tallies.shape[1]:
-                write(self._tallies, outcome.standing.tallies)
+            write(self._counts, outcome.records.counts)
+            write(self._levels, outcome.records.levels)
+            if not isinstance(outcome.records.intensity_scale, tuple):
+                write(self.run_intensity_scale, outcome.records.intensity_scale)
 
     def _insert(
         self, lanes: Tensor, slots: Tensor, genomes: Tensor, evaluation: Evaluation, intensity_scale: Tensor | None
@@ -325,5 +327,5 @@ def _gather_where(mask: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda x: tf.gather(x, where)
 
 
-def _numpy_dtype(table: tf.Variable | TallyColumn) -> np.dtype[Any]:
+def _numpy_dtype(table: tf.Variable | Column) -> np.dtype[Any]:
     return np.dtype(table.dtype.as_numpy_dtype)
