@@ -227,7 +227,7 @@ def _build_network(settings: Settings, model: keras.Model, initializer: Initiali
 
 def collect_notes(settings: Settings, plan: Plan, domain: Domain) -> list[str]:
     """Return notes for the user before a run."""
-    notes = [plan.note] if plan.note else []
+    notes = [*([plan.note] if plan.note else []), *getattr(domain, "notes", ())]
     if settings.evaluation_timeout is not None and getattr(domain, "compiled", True):
         notes.append("evaluation_timeout has no effect: the domain is compiled together with the loop")
     return notes

@@ -1,105 +1,29 @@
-"""Make Gymnasium environments, and step many copies of one, in this process or in several."""
+"""Step many copies of an environment, in this process or in several."""
 
 from __future__ import annotations
 
-import ast
-import importlib
-import importlib.util
-import json
 import pickle
-import re
-import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from typing import Any, Final, NamedTuple, Protocol
 
-from tfsm.errors import TfsmError, import_optional
-from tfsm.parallel.processes import Channel, ChildProcess, count_cores
+import numpy as np
 
-PURPOSE: Final = "the domain 'gym'"
-LIMIT: Final = 10_000
-"""Steps per episode if neither the user nor the environment sets a limit; some environments never terminate."""
-OURS: Final = "tfsm/"
-"""The namespace of tfsm's own environments."""
+from tfsm.errors import TfsmError
+from tfsm.parallel.processes import Channel, ChildProcess, count_cores
+from tfsm_domains.gym.environment import (
+    PURPOSE,
+    EnvConfig,
+    describe_env_error,
+    env_error,
+    make_env,
+    quiet_gymnasium,
+)
+from tfsm_domains.gym.spaces import ObservationEncoder
+
 GRACE_SECONDS: Final = 5.0
 """Time for a process to end by itself."""
 _PROTOCOL: Final = pickle.HIGHEST_PROTOCOL  # without buffers on the side, which cost more than they save here
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
-
-
-class EnvConfig(NamedTuple):
-    """How to make an environment; can be pickled."""
-
-    name: str
-    options: Mapping[str, Any]
-    steps: int | None
-    """Maximum steps per episode; None: the environment's own limit."""
-    spec: Any = None
-    """The spec registered under that name, for processes in which it is not registered."""
-
-
-def gymnasium() -> Any:
-    """Import Gymnasium."""
-    return import_optional("gymnasium", extra="gym", purpose=PURPOSE)
-
-
-def parse_env_options(text: str) -> dict[str, Any]:
-    """Parse keyword arguments from JSON or a Python dict literal.
-
-    >>> parse_env_options('{"map_name": "8x8"}') == parse_env_options("{'map_name': '8x8'}")
-    True
-    """
-    for read in (json.loads, ast.literal_eval):
-        try:
-            options = read(text)
-        except (TypeError, ValueError, SyntaxError):
-            continue
-        if isinstance(options, dict) and all(isinstance(key, str) for key in options):
-            return options
-    raise TfsmError(f'env_options={text}: expected keyword arguments as JSON, such as {{"map_name": "8x8"}}')
-
-
-def make_env(config: EnvConfig, *, warn: bool = True, render: bool = False) -> Any:
-    """Make an environment.
-
-    Args:
-        config: which environment, and its options.
-        warn: whether to warn about an outdated version.
-        render: whether to render frames.
-    """
-    gym = gymnasium()
-    if config.name.startswith(OURS) and importlib.util.find_spec("tfsm_domains.envs") is not None:
-        importlib.import_module("tfsm_domains.envs")
-    if ":" in config.name and "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # as with `python -m`, for modules of the user
-    options = dict(config.options) | ({"render_mode": "rgb_array"} if render else {})
-    if config.steps is not None:
-        options["max_episode_steps"] = config.steps
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            env = gym.make(config.spec or config.name, **{"disable_env_checker": True, **options})
-        except Exception as error:
-            raise TfsmError(f"the environment {config.name!r} cannot be made: {describe_env_error(error)}") from error
-    for text in dict.fromkeys(_strip_colors(str(warning.message)) for warning in caught) if warn else ():
-        if "version" in text:
-            warnings.warn(text, stacklevel=2)
-    limited = env.spec is not None and env.spec.max_episode_steps is not None
-    return env if limited else gym.wrappers.TimeLimit(env, LIMIT)
-
-
-def registered_spec(env: Any) -> Any:
-    """Return the registered spec of an environment, or None."""
-    return gymnasium().registry.get(env.spec.id) if env.spec is not None else None
-
-
-def describe_env_error(error: BaseException) -> str:
-    """Return an error's message on one line, with its type unless it is one of Gymnasium's own."""
-    message = " ".join(str(error).split())
-    is_gymnasium = type(error).__module__.partition(".")[0] == "gymnasium"
-    return message if is_gymnasium and message else f"{type(error).__name__}: {message}".removesuffix(": ")
 
 
 def describe_pickle_error(name: str, error: BaseException) -> str:
@@ -108,40 +32,29 @@ def describe_pickle_error(name: str, error: BaseException) -> str:
     return f"{what} cannot be sent to another process ({describe_env_error(error)}): use --set vector=sync"
 
 
-@contextmanager
-def quiet_gymnasium() -> Iterator[None]:
-    """Suppress Gymnasium's warnings about how environments are used."""
-    logger = gymnasium().logger
-    before, logger.min_level = logger.min_level, logger.ERROR
-    try:
-        yield
-    finally:
-        logger.min_level = before
+class StepResults(NamedTuple):
+    """The results of one action in each of N environments."""
 
-
-def _strip_colors(text: str) -> str:
-    return " ".join(_COLOUR.sub("", text).removeprefix("WARN: ").split())
-
-
-class StepResult(NamedTuple):
-    """The result of one action."""
-
-    observation: Any
-    reward: float
-    """The sum over all steps of the action."""
-    terminated: bool
-    truncated: bool
-    steps: int
+    observations: list[np.ndarray]
+    """`[N, ...]` per network input."""
+    reward: np.ndarray
+    """`[N]`, the sum over all steps of the action."""
+    terminated: np.ndarray
+    """`[N]`, bool"""
+    truncated: np.ndarray
+    """`[N]`, bool"""
+    steps: np.ndarray
+    """`[N]`"""
 
 
 class EnvPool(Protocol):
     """Many copies of an environment, numbered from 0."""
 
-    def reset(self, seeds: Sequence[int]) -> list[Any]:
-        """Start one episode per seed and return the first observations."""
+    def reset(self, seeds: Sequence[int]) -> list[np.ndarray]:
+        """Start one episode per seed and return the first observations, `[N, ...]` per network input."""
         ...
 
-    def step(self, numbers: Sequence[int], actions: Sequence[Any], hold: int) -> list[StepResult]:
+    def step(self, numbers: np.ndarray, actions: np.ndarray, hold: int) -> StepResults:
         """Act in some of the environments, `hold` steps per action."""
         ...
 
@@ -155,28 +68,47 @@ class LocalEnvPool:
 
     Args:
         name: the environment's name, for messages.
+        encoder: turns observations into network inputs.
         make: makes one copy.
     """
 
-    def __init__(self, name: str, make: Callable[[], Any]) -> None:
-        self._name, self._make = name, make
-        self._envs: list[Any] = []
+    def __init__(self, name: str, encoder: ObservationEncoder, make: Callable[[], Any]) -> None:
+        self._name, self._encoder, self._make = name, encoder, make
+        self._envs: dict[int, Any] = {}
 
-    def reset(self, seeds: Sequence[int]) -> list[Any]:
+    def reset(self, seeds: Sequence[int]) -> list[np.ndarray]:
         """Start episodes."""
-        while len(self._envs) < len(seeds):
-            self._envs.append(self._make())
+        return self.reset_some(range(len(seeds)), seeds)
+
+    def reset_some(self, numbers: Sequence[int], seeds: Sequence[int]) -> list[np.ndarray]:
+        """Start episodes in some of the environments."""
+        for number in numbers:
+            if number not in self._envs:
+                self._envs[number] = self._make()
         try:
-            return [env.reset(seed=seed)[0] for env, seed in zip(self._envs, seeds, strict=False)]
+            return self._encoder.encode(
+                [self._envs[number].reset(seed=int(seed))[0] for number, seed in zip(numbers, seeds, strict=True)]
+            )
         except TfsmError:
             raise  # already a message for the user
         except Exception as error:
             raise env_error(self._name, "reset", error) from error
 
-    def step(self, numbers: Sequence[int], actions: Sequence[Any], hold: int) -> list[StepResult]:
+    def step(self, numbers: np.ndarray, actions: np.ndarray, hold: int) -> StepResults:
         """Act in some environments."""
+        count, envs = len(numbers), self._envs
+        observations: list[Any] = []
+        reward, steps = np.zeros(count), np.full(count, 1, np.int64)
+        terminated, truncated = np.zeros([2, count], bool)
         try:
-            return [repeat_action(self._envs[i], action, hold) for i, action in zip(numbers, actions, strict=True)]
+            for i, (number, action) in enumerate(zip(numbers.tolist(), actions, strict=True)):
+                observation, gained, terminated[i], truncated[i], _ = envs[number].step(action)
+                reward[i] = float(gained)
+                while steps[i] < hold and not (terminated[i] or truncated[i]):
+                    observation, gained, terminated[i], truncated[i], _ = envs[number].step(action)
+                    reward[i], steps[i] = reward[i] + float(gained), steps[i] + 1
+                observations.append(observation)
+            return StepResults(self._encoder.encode(observations), reward, terminated, truncated, steps)
         except TfsmError:
             raise
         except Exception as error:
@@ -184,25 +116,10 @@ class LocalEnvPool:
 
     def close(self) -> None:
         """Close all."""
-        for env in self._envs:
+        for env in self._envs.values():
             with suppress(Exception):  # it is not used again, so errors do not matter
                 env.close()
         self._envs.clear()
-
-
-def repeat_action(env: Any, action: Any, times: int) -> StepResult:
-    """Repeat an action for some steps, or until the episode is over."""
-    total, steps = 0.0, 0
-    while True:
-        observation, reward, terminated, truncated, _ = env.step(action)
-        total, steps = total + float(reward), steps + 1
-        if terminated or truncated or steps == times:
-            return StepResult(observation, total, bool(terminated), bool(truncated), steps)
-
-
-def env_error(name: str, what: str, error: Exception) -> TfsmError:
-    """Return the error for an environment that raised one."""
-    return TfsmError(f"the environment {name!r} failed in {what}(): {describe_env_error(error)}")
 
 
 class EnvProcess:
@@ -210,14 +127,15 @@ class EnvProcess:
 
     Args:
         config: how to make one.
+        encoder: turns observations into network inputs.
     """
 
-    def __init__(self, config: EnvConfig) -> None:
+    def __init__(self, config: EnvConfig, encoder: ObservationEncoder) -> None:
         import cloudpickle  # comes with Gymnasium, and pickles classes of a script by value
 
         self._name = config.name
         try:
-            content = cloudpickle.dumps(config)
+            content = cloudpickle.dumps((config, encoder))
         except Exception as error:
             raise TfsmError(describe_pickle_error(config.name, error)) from error
         self._process = ChildProcess("tfsm_domains.gym.env_pool:serve")
@@ -230,7 +148,7 @@ class EnvProcess:
         except OSError:
             raise self._death() from None
 
-    def receive(self) -> list[Any]:
+    def receive(self) -> Any:
         """Wait for the results of the last request."""
         try:
             kind, (content,) = self._process.channel.receive()
@@ -238,7 +156,7 @@ class EnvProcess:
             raise self._death() from None
         if kind == "failed":
             raise TfsmError(content.decode())
-        return list(pickle.loads(content))
+        return pickle.loads(content)
 
     def close(self) -> None:
         """End the process."""
@@ -254,23 +172,28 @@ class ProcessEnvPool:
 
     Args:
         config: how to make one.
+        encoder: turns observations into network inputs; the processes do that, too.
         processes: number of processes; one per core if None.
     """
 
-    def __init__(self, config: EnvConfig, processes: int | None = None) -> None:
-        self._config = config
+    def __init__(self, config: EnvConfig, encoder: ObservationEncoder, processes: int | None = None) -> None:
+        self._config, self._encoder = config, encoder
         self._limit = processes or count_cores()
         self._processes: list[EnvProcess] = []
 
-    def reset(self, seeds: Sequence[int]) -> list[Any]:
+    def reset(self, seeds: Sequence[int]) -> list[np.ndarray]:
         """Start episodes."""
         while len(self._processes) < min(self._limit, len(seeds)):
-            self._processes.append(EnvProcess(self._config))
-        return self._request("reset", range(len(seeds)), [int(seed) for seed in seeds], 0)
+            self._processes.append(EnvProcess(self._config, self._encoder))
+        places, results = self._request("reset", np.arange(len(seeds)), np.asarray(seeds), 0)
+        return [_merge(places, parts) for parts in zip(*results, strict=True)]
 
-    def step(self, indices: Sequence[int], actions: Sequence[Any], hold: int) -> list[StepResult]:
+    def step(self, numbers: np.ndarray, actions: np.ndarray, hold: int) -> StepResults:
         """Take a step in some of the environments."""
-        return self._request("step", indices, actions, hold)
+        places, results = self._request("step", numbers, actions, hold)
+        observations, *others = zip(*results, strict=True)
+        merged = [_merge(places, parts) for parts in zip(*observations, strict=True)]
+        return StepResults(merged, *(_merge(places, parts) for parts in others))
 
     def close(self) -> None:
         """End all processes."""
@@ -278,74 +201,56 @@ class ProcessEnvPool:
             process.close()
         self._processes.clear()
 
-    def _request(self, kind: str, indices: Sequence[int], arguments: Sequence[Any], hold: int) -> list[Any]:
-        shares: list[list[int]] = [[] for _ in self._processes]
-        for place, index in enumerate(indices):
-            shares[index % len(shares)].append(place)
-        busy = [(process, share) for process, share in zip(self._processes, shares, strict=True) if share]
-        results: list[Any] = [None] * len(indices)
+    def _request(
+        self, kind: str, numbers: np.ndarray, arguments: np.ndarray, hold: int
+    ) -> tuple[list[np.ndarray], list[Any]]:
+        """Let all processes work at the same time; return the places in `numbers` of each one's share, and results."""
+        owners = numbers % len(self._processes)
+        shares = [(process, np.flatnonzero(owners == i)) for i, process in enumerate(self._processes)]
+        busy = [(process, places) for process, places in shares if len(places)]
         try:
-            for process, share in busy:
-                process.send(kind, pickle.dumps(([(indices[i], arguments[i]) for i in share], hold), _PROTOCOL))
-            for process, share in busy:
-                for place, result in zip(share, process.receive(), strict=True):
-                    results[place] = result
+            for process, places in busy:
+                process.send(kind, pickle.dumps((numbers[places], arguments[places], hold), _PROTOCOL))
+            results = [process.receive() for process, _ in busy]
         except BaseException:
             self.close()  # unread results would be taken for those of the next request
             raise
-        return results
+        return [places for _, places in busy], results
+
+
+def _merge(places: Sequence[np.ndarray], parts: Sequence[np.ndarray]) -> np.ndarray:
+    merged = np.empty([sum(map(len, places)), *parts[0].shape[1:]], parts[0].dtype)
+    for at, part in zip(places, parts, strict=True):
+        merged[at] = part
+    return merged
 
 
 def serve(channel: Channel) -> None:
     """Serve requests in a process of a `ProcessEnvPool`, until the channel is closed.
 
     Args:
-        channel: receives the pickled `EnvConfig` first, then requests to reset or step environments.
+        channel: receives the pickled `EnvConfig` and encoder first, then requests to reset or step environments.
     """
     _, (content,) = channel.receive()
     try:
-        share = _EnvShare(pickle.loads(content))
+        config, encoder = pickle.loads(content)
     except Exception as error:
         channel.receive()  # the first request, which this answers
         channel.send("failed", [describe_pickle_error("", error).encode()])
         return
-    with quiet_gymnasium(), closing(share), suppress(EOFError, OSError):  # until the other end is closed
+    pool = LocalEnvPool(config.name, encoder, lambda: make_env(config))
+    with quiet_gymnasium(), closing(pool), suppress(EOFError, OSError):  # until the other end is closed
         while True:
             kind, (request,) = channel.receive()
-            items, hold = pickle.loads(request)
+            numbers, arguments, hold = pickle.loads(request)
             try:
-                results = pickle.dumps(share.handle(kind, items, hold), _PROTOCOL)
+                answer: Any = (
+                    tuple(pool.step(numbers, arguments, hold))
+                    if kind == "step"
+                    else pool.reset_some(numbers.tolist(), arguments.tolist())
+                )
+                results = pickle.dumps(answer, _PROTOCOL)
             except TfsmError as error:
                 channel.send("failed", [str(error).encode()])
             else:
                 channel.send("done", [results])
-
-
-class _EnvShare:
-    """The environments of one process.
-
-    Args:
-        config: how to make one.
-    """
-
-    def __init__(self, config: EnvConfig) -> None:
-        self._config = config
-        self._envs: dict[int, Any] = {}
-
-    def handle(self, kind: str, items: list[tuple[int, Any]], hold: int) -> list[Any]:
-        """Reset or step some environments by their index."""
-        for index, _ in items:
-            if index not in self._envs:
-                self._envs[index] = make_env(self._config, warn=False)
-        try:
-            if kind == "step":
-                return [repeat_action(self._envs[index], action, hold) for index, action in items]
-            return [self._envs[index].reset(seed=seed)[0] for index, seed in items]
-        except Exception as error:
-            raise env_error(self._config.name, kind, error) from error
-
-    def close(self) -> None:
-        """Close all environments."""
-        for env in self._envs.values():
-            with suppress(Exception):
-                env.close()

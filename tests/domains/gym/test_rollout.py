@@ -92,7 +92,7 @@ def end_by_luck(env: ConfigurableEnv, action: Any) -> float:
 
 
 def test_an_environment_without_a_step_limit_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfsm_domains.gym.env_pool.LIMIT", 11)
+    monkeypatch.setattr("tfsm_domains.gym.environment.LIMIT", 11)
     with registered_env(ends=None):
         assert compute_fitness(make_domain()) == 11
 
@@ -248,7 +248,10 @@ def test_memory_of_several_inputs_is_refused() -> None:
     both = spaces.Dict({"eye": spaces.Box(0, 255, (5, 5, 1), np.uint8), "speed": PAIR})
     with (
         registered_env(seen=both),
-        pytest.raises(TfsmError, match=r"^recurrent=gru: .* takes one input, .* has 2: eye, vector$"),
+        pytest.raises(
+            TfsmError,
+            match=r"^recurrent=gru: .* takes one input, .* has 2: eye, vector; with --set flatten=yes they are one vector$",
+        ),
     ):
         make_domain(recurrent="gru").network()
 
