@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -170,12 +171,12 @@ def test_a_package_that_cannot_be_imported_is_named(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("env", "newer"), [("Taxi-v2", "Taxi-v"), ("LunarLander-v1", "LunarLander-v"), ("Ant-v2", "Ant-v5")]
+    ("env", "newer"), [("Taxi-v2", r"Taxi-v\d"), ("LunarLander-v1", r"LunarLander-v[3-9]"), ("Ant-v2", r"Ant-v[5-9]")]
 )
 def test_a_newer_version_is_suggested(env: str, newer: str) -> None:
     with pytest.raises(TfsmError, match=f"cannot be made: .*{newer}") as caught:
         Gym(env=env).network()
-    assert str(caught.value).count(newer) == 1
+    assert len(re.findall(newer, str(caught.value).partition(":")[2])) == 1
 
 
 def test_what_a_simulator_prints_is_a_note(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
