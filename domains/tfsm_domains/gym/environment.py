@@ -111,7 +111,7 @@ def make_env(config: EnvConfig, *, notify: Callable[[str], None] = lambda note: 
         try:
             env = gym.make(config.spec or config.name, **{"disable_env_checker": True, **options})
         except Exception as error:
-            why = f"{describe_env_error(error)}{_suggest_version(config.name, str(error))}"
+            why = f"{describe_env_error(error)}{_suggest_version(config.name, error)}"
             raise TfsmError(f"the environment {config.name!r} cannot be made: {why}") from error
         limited = env.spec is not None and env.spec.max_episode_steps is not None
         return preprocess(env if limited else gym.wrappers.TimeLimit(env, LIMIT), config)
@@ -225,8 +225,11 @@ def registered_spec(env: Any) -> Any:
     return gymnasium().registry.get(env.spec.id) if env.spec is not None else None
 
 
-def _suggest_version(name: str, message: str) -> str:
-    """Return a hint at the newest registered version, unless the message already has it."""
+def _suggest_version(name: str, error: Exception) -> str:
+    """Return a hint at the newest registered version if that may help, unless the error already has it."""
+    message = str(error)
+    if not isinstance(error, ImportError | gymnasium().error.Error):
+        return ""
     match = re.fullmatch(r"(?:[\w.]+:)?(.+?)-v(\d+)", name)
     if match is None:
         return ""

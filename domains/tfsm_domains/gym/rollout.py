@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from threading import RLock
@@ -193,6 +195,8 @@ class FilmingEnv:
 
     def __init__(self, config: EnvConfig) -> None:
         self._name = config.name
+        if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+            os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo's default needs a display
         self._env = make_env(config, render=True)
         if self._env.render_mode != MODE or MODE not in self._env.metadata.get("render_modes", [MODE]):
             self._env.close()
@@ -220,6 +224,8 @@ class FilmingEnv:
             frame = np.asarray(self._env.render())
         except Exception as error:
             hint = ": pip install 'tfsm[replay]'" if "pygame" in str(error).lower() else ""
+            if "MUJOCO_GL" in os.environ and "mujoco" in str(type(self._env.unwrapped)).lower():
+                hint = f": MUJOCO_GL={os.environ['MUJOCO_GL']} does not work here, try egl, osmesa or glfw"
             raise self._film_error(f"{describe_env_error(error)}{hint}") from error
         if frame.ndim != 3 or frame.shape[-1] != 3:
             raise self._film_error(f"it renders arrays of shape {frame.shape}, expected [height, width, 3]")
