@@ -95,16 +95,19 @@ def play_episodes(
     total, steps, terminated = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, bool)
     active = np.ones(count, bool)
     while True:
-        if recorder is not None:
-            recorder.record(inputs, active.reshape(seeds.shape))
+        seeing = active.reshape(seeds.shape).copy()
         outputs = policy(inputs).reshape([count, -1])
         finite = np.isfinite(outputs).all(axis=1)
         total[active & ~finite] = np.nan
         active &= finite
         indices = np.flatnonzero(active)
+        if len(indices):
+            envs.start_step(indices, decoder.decode(outputs[indices]), hold)
+        if recorder is not None:  # while processes take the step
+            recorder.record(inputs, seeing)
         if not len(indices):
             break
-        results = envs.step(indices, decoder.decode(outputs[indices]), hold)
+        results = envs.finish_step()
         total[indices] += results.reward
         steps[indices] += results.steps
         terminated[indices] = results.terminated
@@ -353,7 +356,8 @@ class EpisodeRunner:
 
     def _build_pool(self) -> EnvPool:
         if self._options.vector == "async":
-            return ProcessEnvPool(self._config, self.encoder)
+            action = self.decoder.decode(np.zeros([1, self.decoder.outputs], np.float32))[0]
+            return ProcessEnvPool(self._config, self.encoder, np.asarray(action))
         config = self._config  # not the runner itself, which ends when nothing refers to it
         return LocalEnvPool(self._options.env, self.encoder, lambda: make_env(config))
 
