@@ -156,12 +156,12 @@ def evaluate_champions(out: Path) -> list[float]:
     """Return the mean return of each run's champion in new episodes, which are kept in `champions.json`."""
     file = out / "champions.json"
     if not file.is_file():
+        from tfsm.utils.tf_startup import import_tensorflow
+
+        import_tensorflow(threads=1)
         from tfsm.models.genome import flatten
         from tfsm.models.network import Network
         from tfsm.runs.finished_run import open_run
-        from tfsm.utils.tf_startup import import_tensorflow
-
-        import_tensorflow()
         from tfsm_domains.gym.domain import Gym
 
         run = open_run(out)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,31 @@ def test_processes_give_the_same_results_bit_for_bit() -> None:
         local, remote = (evaluate(make_domain(episodes=2, hold=2, vector=vector), 3) for vector in ("sync", "async"))
     for mine, theirs in zip(local[:4], remote[:4], strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+def test_processes_serve_episodes_of_any_length_and_number() -> None:
+    domains = [make_domain(env="CartPole-v1", episodes=2, vector=vector) for vector in ("sync", "async")]
+    for count in (1, 4, 2):  # more environments need more memory
+        local, remote = (evaluate(domain, count) for domain in domains)
+        assert len(np.unique(local.behavior[:, 1])) == count, "episodes differ in length"
+        for mine, theirs in zip(local[:4], remote[:4], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_no_file_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def make_file(*args: Any, **options: Any) -> tuple[int, str]:
+        number, file = mkstemp(*args, **options)
+        made.append(file)
+        return number, file
+
+    mkstemp = tempfile.mkstemp
+    monkeypatch.setattr(tempfile, "mkstemp", make_file)
+    with registered_env(ends=2):
+        compute_fitness(make_domain(vector="async"))
+    assert len(made) == 1
+    assert not Path(made[0]).exists()
 
 
 def test_processes_end_with_the_domain(monkeypatch: pytest.MonkeyPatch) -> None:
