@@ -161,7 +161,7 @@ def evaluate_champions(out: Path) -> list[float]:
         import_tensorflow(threads=1)
         from tfsm.models.genome import flatten
         from tfsm.models.network import Network
-        from tfsm.runs.finished_run import open_run
+        from tfsm.runs.result import open_run
         from tfsm_domains.gym.domain import Gym
 
         run = open_run(out)

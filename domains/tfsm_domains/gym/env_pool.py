@@ -123,10 +123,8 @@ class LocalEnvPool:
                     total, steps = total + float(reward), steps + 1
                 observations.append(observation)
                 others.append((total, bool(terminated), bool(truncated), steps))
-            rewards, *flags, counts = zip(*others, strict=True)
-            return StepResults(
-                self._encoder.encode(observations), np.array(rewards), *map(np.array, flags), np.array(counts)
-            )
+            arrays = [np.array(values) for values in zip(*others, strict=True)]
+            return StepResults(self._encoder.encode(observations), *arrays)
         except TfsmError:
             raise
         except Exception as error:
