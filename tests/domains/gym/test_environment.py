@@ -302,3 +302,34 @@ def test_a_champion_with_normalization_plays_in_plain_keras(normalize: str, tmp_
         total, over = total + float(reward), terminated or truncated
     assert domain.evaluate(network, genome, seeds(4)).fitness[0] == total
     assert tfsm.load_model(tmp_path / "champion.keras").count_params() == network.size
+
+
+PIXELS: dict[str, Any] = {"grayscale": True, "resize": 84, "stack": 4, "frame_skip": 4, "policy": "nature-cnn"}
+
+
+@pytest.mark.parametrize(
+    ("env", "modules", "options", "shape"),
+    [
+        ("ALE/Pong-v5", ("ale_py", "cv2"), PIXELS, (None, 84, 84, 4)),
+        ("PongNoFrameskip-v4", ("ale_py",), {"stack": 2}, (None, 210, 160, 6)),
+        ("MiniGrid-MemoryS7-v0", ("minigrid",), {"flatten": True, "policy": "lstm"}, (None, 32, 151)),
+        ("HalfCheetah-v5", ("mujoco",), {"normalize": "sampled"}, (None, 17)),
+    ],
+)
+def test_real_packages_are_found_and_preprocessed(
+    env: str, modules: tuple[str, ...], options: dict[str, Any], shape: tuple[int | None, ...]
+) -> None:
+    for module in modules:
+        pytest.importorskip(module, reason=f"{env} needs {module}: pip install 'tfsm[atari,minigrid,mujoco]'")
+    assert make_domain(env=env, **options).network().input_shape == shape
+
+
+def test_frames_are_not_skipped_twice() -> None:
+    pytest.importorskip("ale_py", reason="Atari games need ale-py: pip install ale-py")
+    asked = Preprocessing(frame_skip=4, sticky=0.1)
+    env = make_env(EnvConfig("ALE/Pong-v5", {}, None, preprocessing=asked))
+    assert env.unwrapped._frameskip == 1
+    assert env.unwrapped.ale.getFloat("repeat_action_probability") == pytest.approx(0.1)
+    env.reset(seed=1)
+    env.step(0)
+    assert env.unwrapped.ale.getEpisodeFrameNumber() == 4
