@@ -7,7 +7,7 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -364,3 +364,71 @@ def serve(channel: Channel) -> None:
                 channel.send("failed", [str(error).encode()])
             else:
                 channel.send("done", [b""])
+
+
+class RenderedEnv:
+    """An environment that is rendered in a process of its own.
+
+    MuJoCo's software rendering and TensorFlow both contain LLVM, and crash in one process.
+
+    Args:
+        config: how to make the environment.
+    """
+
+    def __init__(self, config: EnvConfig) -> None:
+        self._name = config.name
+        self._process = ChildProcess("tfsm_domains.gym.env_pool:serve_rendered")
+        self.render_mode, self.metadata = self._call("make", config)
+
+    def reset(self, *, seed: int) -> Any:
+        """Start an episode."""
+        return self._call("reset", seed)
+
+    def step(self, action: Any) -> Any:
+        """Take one step."""
+        return self._call("step", action)
+
+    def render(self) -> Any:
+        """Return a frame."""
+        return self._call("render", None)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.close(GRACE_SECONDS)
+
+    def _call(self, kind: str, argument: Any) -> Any:
+        import cloudpickle
+
+        try:
+            self._process.channel.send(kind, [cloudpickle.dumps(argument)])
+            answer, (content,) = self._process.channel.receive()
+        except (EOFError, OSError):
+            reason = self._process.describe_exit(GRACE_SECONDS)
+            raise TfsmError(f"{PURPOSE}: the process that rendered {self._name!r} has ended ({reason})") from None
+        if answer == "failed":
+            raise TfsmError(content.decode())
+        return pickle.loads(content)
+
+
+def serve_rendered(channel: Channel) -> None:
+    """Serve a `RenderedEnv`, until the channel is closed."""
+    with ExitStack() as stack, quiet_gymnasium(), suppress(EOFError, OSError):
+        while True:
+            kind, (content,) = channel.receive()
+            try:
+                argument = pickle.loads(content)
+                if kind == "make":
+                    env = make_env(argument, render=True)
+                    stack.callback(env.close)
+                    answer: Any = env.render_mode, dict(env.metadata)
+                elif kind == "reset":
+                    answer = env.reset(seed=argument)[0], {}
+                elif kind == "step":
+                    answer = (*env.step(argument)[:4], {})
+                else:
+                    answer = np.asarray(env.render())
+                channel.send("done", [pickle.dumps(answer)])
+            except TfsmError as error:
+                channel.send("failed", [str(error).encode()])
+            except Exception as error:
+                channel.send("failed", [describe_env_error(error).encode()])

@@ -20,7 +20,7 @@ from tfsm.render.canvas import headless_display
 from tfsm.render.video import RecordedFilm
 from tfsm.rollouts import ExperienceReservoir, Policy, PolicyCompiler, pick_evenly
 from tfsm_domains.gym import GymOptions
-from tfsm_domains.gym.env_pool import EnvPool, LocalEnvPool, ProcessEnvPool
+from tfsm_domains.gym.env_pool import EnvPool, LocalEnvPool, ProcessEnvPool, RenderedEnv
 from tfsm_domains.gym.environment import (
     EnvConfig,
     Preprocessing,
@@ -200,7 +200,8 @@ class FilmingEnv:
         self._name = config.name
         if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
             os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo's default needs a display
-        self._env = make_env(config, render=True)
+        is_mujoco = "mujoco" in str(getattr(config.spec, "entry_point", "")).lower()
+        self._env: Any = RenderedEnv(config) if is_mujoco else make_env(config, render=True)
         if self._env.render_mode != MODE or MODE not in self._env.metadata.get("render_modes", [MODE]):
             self._env.close()
             raise self._film_error("it has no render mode 'rgb_array'")
@@ -227,9 +228,10 @@ class FilmingEnv:
             frame = np.asarray(self._env.render())
         except Exception as error:
             hint = ": pip install 'tfsm[replay]'" if "pygame" in str(error).lower() else ""
-            if "MUJOCO_GL" in os.environ and "mujoco" in str(type(self._env.unwrapped)).lower():
-                hint = f": MUJOCO_GL={os.environ['MUJOCO_GL']} does not work here, try egl, osmesa or glfw"
-            raise self._film_error(f"{describe_env_error(error)}{hint}") from error
+            if isinstance(self._env, RenderedEnv):
+                hint = f" (MUJOCO_GL={os.environ.get('MUJOCO_GL', '')}; others are egl, osmesa and glfw)"
+            why = str(error) if isinstance(error, TfsmError) else describe_env_error(error)
+            raise self._film_error(f"{why}{hint}") from error
         if frame.ndim != 3 or frame.shape[-1] != 3:
             raise self._film_error(f"it renders arrays of shape {frame.shape}, expected [height, width, 3]")
         self.film.add(frame.astype(np.uint8, copy=False))

@@ -9,11 +9,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 from tests.domains.gym.made import (
+    NAME,
     exit_process,
     fail_late,
     observe_process,
@@ -25,6 +27,8 @@ from tests.domains.gym.playing import compute_fitness, draw_genomes, make_domain
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
 from tfsm_domains.gym.domain import Gym
+from tfsm_domains.gym.env_pool import RenderedEnv
+from tfsm_domains.gym.environment import EnvConfig, make_env
 
 NUMBER = spaces.Box(0.0, np.inf, (1,))
 
@@ -64,6 +68,21 @@ def test_no_file_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
         compute_fitness(make_domain(vector="async"))
     assert len(made) == 1
     assert not Path(made[0]).exists()
+
+
+def test_a_rendered_environment_is_the_same_in_a_process_of_its_own() -> None:
+    with registered_env(ends=3):
+        config = EnvConfig(NAME, {}, None, spec=gymnasium.spec(NAME))
+        local, apart = make_env(config, render=True), RenderedEnv(config)
+        assert (apart.render_mode, apart.metadata["render_fps"]) == ("rgb_array", 7)
+        for env in (local, apart):
+            env.seen = [env.reset(seed=3)[0], *(env.step(0)[0] for _ in range(3))]
+            env.picture = env.render()
+        np.testing.assert_array_equal(local.seen, apart.seen)
+        np.testing.assert_array_equal(local.picture, apart.picture)
+        with pytest.raises(TfsmError, match=r"^AssertionError: 9$"):
+            apart.step(9)
+        apart.close()
 
 
 def test_processes_end_with_the_domain(monkeypatch: pytest.MonkeyPatch) -> None:
