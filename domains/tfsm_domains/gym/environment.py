@@ -107,7 +107,7 @@ def make_env(config: EnvConfig, *, notify: Callable[[str], None] = lambda note: 
     if config.spec is None:
         import_package(config.name)
     options = _make_options(config, render)
-    with _record_warnings(notify):
+    with _record_warnings(notify), _record_mujoco(config, notify):
         try:
             env = gym.make(config.spec or config.name, **{"disable_env_checker": True, **options})
         except Exception as error:
@@ -286,6 +286,28 @@ def _record_warnings(notify: Callable[[str], None]) -> Iterator[None]:
     texts += [_clean(line) for line in printed if line.lstrip().lower().startswith("warn")]
     for text in dict.fromkeys(texts):
         notify(text)
+
+
+@contextmanager
+def _record_mujoco(config: EnvConfig, notify: Callable[[str], None]) -> Iterator[None]:
+    """Report what MuJoCo warns about when it compiles a model, which it would also write to a file."""
+    spec = config.spec or gymnasium().registry.get(config.name)
+    try:
+        mujoco = importlib.import_module("mujoco") if "mujoco" in str(getattr(spec, "entry_point", "")) else None
+        before = mujoco.get_mju_user_warning() if mujoco is not None else None
+    except (ImportError, AttributeError):  # missing, which is reported later, or older
+        mujoco = None
+    if mujoco is None:
+        yield
+        return
+    texts: list[str] = []
+    mujoco.set_mju_user_warning(texts.append)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
+        for text in dict.fromkeys(map(_clean, texts)):
+            notify(text)
 
 
 def _clean(text: str) -> str:

@@ -324,6 +324,21 @@ def test_real_packages_are_found_and_preprocessed(
     assert make_domain(env=env, **options).network().input_shape == shape
 
 
+def test_a_warning_of_mujoco_is_one_note_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    mujoco = pytest.importorskip("mujoco", reason="pip install 'tfsm[mujoco]'")
+    if not hasattr(mujoco, "set_mju_user_warning"):
+        pytest.skip("this version of MuJoCo cannot report warnings")
+    monkeypatch.chdir(tmp_path)
+    domain = make_domain(env="HalfCheetah-v5", episodes=2, steps=2)
+    domain.runner._envs.reset([1, 2])
+    assert len(domain.notes) <= 1  # some versions have nothing to warn about
+    assert all(note.startswith("HalfCheetah-v5: ") for note in domain.notes)
+    assert not list(tmp_path.iterdir())
+    assert "WARN" not in capfd.readouterr().err
+
+
 def test_frames_are_not_skipped_twice() -> None:
     pytest.importorskip("ale_py", reason="Atari games need ale-py: pip install ale-py")
     asked = Preprocessing(frame_skip=4, sticky=0.1)
