@@ -138,6 +138,7 @@ def test_the_package_of_an_environment_is_imported(env: str, module: str, monkey
     finally:
         gymnasium.registry.clear()
         gymnasium.registry.update(before)
+        del sys.modules[module]
 
 
 @pytest.mark.parametrize(
