@@ -200,7 +200,7 @@ def collect_runs(root: Path) -> list[dict[str, Any]]:
                         "task": name,
                         "method": out.name,
                         "layers": settings["domain_options"]["layers"],
-                        "strength": settings["divergence"] or settings["intensity"],
+                        "strength": settings.get("divergence") or settings["intensity"],
                         "run": result["run"],
                         "solved": int(result["solved"]),
                         "evaluations": result["evaluations"],
@@ -233,7 +233,11 @@ def write_csv(file: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def tabulate(runs: list[dict[str, Any]]) -> list[str]:
-    """Return a Markdown table per task: champions' returns, and comparisons with the control of the same depth."""
+    """Return a Markdown table per task, with comparisons with the control of the same depth.
+
+    Mann-Whitney tests, two-sided and corrected by Holm within a task: on evaluations to the solution, where unsolved
+    runs count as later than all others, and on champions' returns.
+    """
     from tfsm.analysis import holm, mann_whitney
 
     lines: list[str] = []
@@ -245,27 +249,36 @@ def tabulate(runs: list[dict[str, Any]]) -> list[str]:
         returns = {name: [row["champion_return"] for row in rows] for name, rows in methods.items()}
         others = [name for name in methods if not name.endswith("control")]
         bases = {name: "deep-control" if name.startswith("deep-") else "control" for name in others}
-        p_values = [mann_whitney(returns[name], returns[bases[name]]).p for name in others]
-        adjusted = dict(zip(others, holm(p_values), strict=True))
+        times = {
+            name: [row["evaluations"] if row["solved"] else np.inf for row in rows] for name, rows in methods.items()
+        }
+        adjusted = [
+            dict(zip(others, holm([mann_whitney(of[name], of[bases[name]]).p for name in others]), strict=True))
+            for of in (times, returns)
+        ]
         lines += [
             f"### {task}",
             "",
-            "| method | strength | layers | solved | median evaluations | champion's return, median (range) "
-            "| against its control | seconds per run |",
-            "|---|---|---:|---:|---:|---|---|---:|",
+            "| method | strength | layers | solved | median evaluations | against its control "
+            "| champion's return, median (range) | against its control | seconds per run |",
+            "|---|---|---:|---:|---:|---|---|---|---:|",
         ]
         for name, rows in methods.items():
             values = returns[name]
             first = rows[0]
-            p = adjusted.get(name)
+            tests = [
+                "" if name not in p_values else "too few runs" if (p := p_values[name]) is None else f"p = {p:.2g}"
+                for p_values in adjusted
+            ]
             cells = [
                 f"`{name.removeprefix('deep-')}`",
                 str(first["strength"]),
                 str(first["layers"]),
                 f"{sum(row['solved'] for row in rows)} of {len(rows)}",
                 f"{np.median([row['evaluations'] for row in rows]):.0f}",
+                tests[0],
                 f"{np.median(values):.1f} ({min(values):.1f} to {max(values):.1f})",
-                "" if name not in others else f"p = {p:.2g}" if p is not None else "too few runs",
+                tests[1],
                 f"{first['seconds']:.1f}",
             ]
             lines.append(f"| {' | '.join(cells)} |")

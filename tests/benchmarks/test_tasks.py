@@ -26,7 +26,7 @@ def test_the_table_compares_each_method_with_the_control_of_its_depth() -> None:
     runs += [*make_rows("deep-control", high, layers=8), *make_rows("deep-sm-g-sum", high, layers=8)]
     lines = tasks.tabulate(runs)
     assert lines[0] == "### A"
-    assert [line.count("|") for line in lines if line.startswith("|")] == [9] * 6
+    assert [line.count("|") for line in lines if line.startswith("|")] == [10] * 6
     _, sum_row, _, deep_row = lines[4:8]
     assert "13.0 (11.0 to 15.0)" in sum_row
     assert "p = 0.0" in sum_row
