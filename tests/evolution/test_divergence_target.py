@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from functools import partial
+
 import keras
 import numpy as np
 import pytest
@@ -12,7 +16,7 @@ import tfsm
 from tests.mutations.cases import case, noise_of, operator
 from tests.reference import measures
 from tfsm.errors import TfsmError
-from tfsm.evolution.divergence_target import DivergenceTarget, to_unit_length
+from tfsm.evolution.divergence_target import DivergenceTarget, perturb, to_unit_length
 from tfsm.evolution.variation import mutate_batch
 from tfsm.interfaces import Nest, Tensor
 from tfsm.kernels.random import root_seed
@@ -310,3 +314,21 @@ def test_children_with_outputs_that_are_not_finite_are_reported() -> None:
     model = keras.Sequential([keras.Input((2,)), kl.Dense(2, "exponential")])
     with pytest.warns(UserWarning, match="not finite"):
         tfsm.mutate(model, np.ones((3, 2)), "control", intensity=1e6)
+
+
+@pytest.mark.parametrize("mutation", ["sm-g-sum", "sm-g-so"])
+def test_a_divergence_shares_the_pass_of_the_parent_with_the_sensitivity(mutation: str) -> None:
+    """XLA computes equal layers once: the outputs of the parent add only the product of the last layer."""
+    layers = [kl.Dense(6, "tanh"), kl.Dense(7, "tanh"), kl.Dense(2)]
+    network = Network(keras.Sequential([keras.Input((5,)), *layers]))
+    parents, seen = tf.constant(network.genome[None]), tf.constant(normal(1, 10, 5))
+    change = partial(perturb, operator(mutation, guard="relative"), network, parents, seen)
+
+    def count_products(function: Callable[[Tensor], object]) -> int:
+        compiled = tf.function(function, jit_compile=True, autograph=False)
+        text = compiled.experimental_get_compiler_ir(root_seed(1)[None])(stage="optimized_hlo")
+        return len(re.findall(r"= .* dot\(", text))
+
+    alone = count_products(change)
+    assert alone >= 3
+    assert count_products(lambda seed: (change(seed), network.rows(parents, seen))) <= alone + 1
