@@ -246,7 +246,7 @@ def test_outputs_that_grow_by_a_known_power_take_two_trials() -> None:
 
 
 def test_a_trial_that_is_far_off_is_followed_by_trials_on_the_experiences_that_move_most() -> None:
-    """Of 32 confident answers one changes: 4 of the experiences determine the divergence, and the others are ignored."""
+    """Of 32 confident answers one changes; it determines the divergence, and is among the 4 that are tried."""
     random = np.random.default_rng(3)
     logits = 20.0 * np.eye(4, dtype=np.float32)[np.arange(32) % 4]
     logits[17] *= 0.3
