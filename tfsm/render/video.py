@@ -102,6 +102,7 @@ def check_film_path(file: Path) -> None:
         raise TfsmError(f"{file}: unknown format; use a file name ending in {', '.join(FILM_SUFFIXES)}")
     if not file.parent.is_dir():
         raise TfsmError(f"{file}: there is no directory {str(file.parent)!r}")
+    _imageio()
 
 
 def save_film(film: Film, file: Path, *, progress: Callable[[int, int], None] = lambda done, total: None) -> None:
