@@ -455,7 +455,10 @@ class StatefulSelection(Protocol):
     """A selection scheme with a state, or one that sees more than fitness; always for `B` populations at once.
 
     A scheme with generations may define `generation(population)`, the number of children per generation, if a
-    generation's parents stay the same until all of its children are admitted. Its children are then made together.
+    generation's parents stay the same until all of its children are admitted. Its children are then made together. It
+    is faster if it also defines `admit_generation(population, candidates, counted)`, which does for those of children
+    `[K, B]` that are `counted` what `select` and `admit` do one by one, without random numbers: it returns their slots
+    and which are accepted, `[K, B]`, and the last state. A batch never exceeds a generation.
 
     >>> from tfsm_plugins.selections.novelty import Novelty
     >>> isinstance(Novelty(), StatefulSelection), Novelty.needs

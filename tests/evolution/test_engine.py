@@ -133,7 +133,6 @@ def test_a_run_with_offspring_is_the_same_alone_or_among_others(case: dict[str, 
     assert recorder_alone.metrics == [metric for metric in recorder.metrics if metric["run"] == 0]
 
 
-@pytest.mark.slow
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "case",

@@ -15,7 +15,7 @@ from keras import layers as kl
 from tests.models.architectures import CASES, N
 from tests.models.plain import drawn
 from tfsm.errors import TfsmError
-from tfsm.models.compatibility import check_differentiable
+from tfsm.models.compatibility import check_differentiable, is_known_differentiable
 from tfsm.models.inputs import prepare_inputs
 from tfsm.models.network import Network
 
@@ -48,6 +48,20 @@ def test_a_staircase_is_refused_with_sm_r_suggested(name: str) -> None:
 @pytest.mark.parametrize("name", ["dense", "lstm", "gru", "conv2d", "batch normalization", "subclassed"])
 def test_ordinary_models_pass(name: str) -> None:
     check(CASES[name].build(), CASES[name].inputs[0])
+
+
+@pytest.mark.parametrize("name", ["dense", "lstm", "gru", "conv2d", "batch normalization"])
+def test_models_of_common_layers_are_known_to_be_differentiable(name: str) -> None:
+    assert is_known_differentiable(Network(CASES[name].build()))
+
+
+@pytest.mark.parametrize("name", STAIRS)
+def test_a_staircase_is_never_known_to_be_differentiable(name: str) -> None:
+    in_model, in_layer = with_head(STAIRS[name]), with_head(lambda y: y, activation=STAIRS[name])
+    at_each_time = keras.Sequential(
+        [keras.Input((5, 3)), kl.TimeDistributed(kl.Dense(4, activation=STAIRS[name])), kl.LSTM(2)]
+    )
+    assert not any(is_known_differentiable(Network(model)) for model in (in_model, in_layer, at_each_time))
 
 
 @pytest.mark.parametrize("activation", ["softmax", "sigmoid", "relu", None])

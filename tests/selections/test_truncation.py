@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.selections.populations import (
     apply_admission,
@@ -16,6 +17,7 @@ from tests.selections.populations import (
     seeds,
 )
 from tfsm.errors import TfsmError
+from tfsm.interfaces import Candidate
 
 
 class Plain:
@@ -57,6 +59,37 @@ def test_generations_agree_with_plain_lists(parents: int, elites: int) -> None:
         candidate = make_candidate([fitness], slot=int(choice.replaced[0]))
         population = apply_admission(population, candidate, part.admit(population, candidate, seeds(1)))
         twin.born(fitness)
+
+
+def test_a_generation_at_once_is_the_same_as_one_by_one() -> None:
+    """Also where some children are broken, some do not count, and one of two populations completes its generation."""
+    part: Any = build_scheme("truncation", parents=3)
+    population = make_population(part, np.zeros((2, 9)))
+    population = population._replace(state={**population.state, "size": tf.constant([4, 6])})
+    random = np.random.default_rng(1)
+    fitness = random.standard_normal((5, 2)).astype(np.float32)
+    fitness[1, 0] = fitness[3, 1] = -np.inf
+    counted = np.ones((5, 2), bool)
+    counted[2, 0] = counted[4, 1] = False
+    behavior, cases = tf.zeros([5, 2, 2]), tf.zeros([5, 2, 0])
+    candidates = Candidate(tf.constant(fitness), behavior, cases, tf.zeros([5, 2], tf.int32))
+    together = part.admit_generation(population, candidates, tf.constant(counted))
+    for turn in range(5):
+        slot = part.select(population, seeds(2, turn)).replaced.numpy()
+        candidate = make_candidate(fitness[turn], slot=slot)
+        admission = part.admit(population, candidate, seeds(2))
+        np.testing.assert_array_equal(together.slot.numpy()[turn][counted[turn]], slot[counted[turn]])
+        kept = tf.nest.map_structure(
+            lambda new, old, live=counted[turn]: tf.stack([(new if live[b] else old)[b] for b in range(2)]),
+            admission.state,
+            population.state,
+        )
+        accepted = tf.constant(admission.accepted.numpy() & counted[turn])
+        admission = admission._replace(accepted=accepted, state=kept)
+        population = apply_admission(population, candidate, admission)
+    tf.nest.map_structure(np.testing.assert_array_equal, together.state, population.state)
+    assert int(population.state["born"][0]) == 0, "the first population has completed its generation"
+    assert int(population.state["born"][1]) == 4
 
 
 def test_a_generation_of_broken_children_leaves_the_elites() -> None:

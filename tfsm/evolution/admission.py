@@ -1,8 +1,8 @@
 """Takes evaluated individuals into populations, one after the other, without touching any variable.
 
-`tell_in_turn` is a pure function of the populations and of `K` individuals for each of them. It sees the `k`-th
-individual of a population only after the ones before, so that it decides as if each had come alone. It is one
-compiled loop over numbers; the engine writes what it returns, all individuals at once.
+`tell_in_turn` is a pure function of the populations and of `K` individuals for each of them. It decides as if each had
+come alone, after the ones before: the records of all are computed at once, and the scheme admits them in one compiled
+loop over numbers, or a whole generation at once if it can. The engine writes what it returns, all individuals at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import tensorflow as tf
 
 from tfsm.evolution.compile_plan import TracedFunction, needs_autograph
-from tfsm.evolution.selection import admit, admit_initial, choose
+from tfsm.evolution.selection import admit, admit_generation, admit_initial, choose
 from tfsm.interfaces import Admission, Candidate, Nest, Population, Selection, StatefulSelection, Tensor
 
 
@@ -180,52 +180,24 @@ def tell_in_turn(
         initial: whether they are initial individuals, which have their slots; or children, whose slot is selected.
         stop_when_solved: whether a run ends with its first solution.
     """
-
-    def tell_one(population: Population, one: Individuals, standing: Standing) -> tuple[Tensor, ...]:
-        live = one.live & ~standing.solved if stop_when_solved else one.live
-        candidate = Candidate(one.fitness, one.behavior, one.cases, one.slot)
-        admission = (admit_initial if initial else admit)(selection, population, candidate, one.evaluate_seed)
-        leads, after = _update_standing(standing, one, live)
-        return live, admission, leads, after
-
     standing = Standing.unpack(records)
     fitness = tf.where(tf.math.is_finite(individuals.fitness), individuals.fitness, float("-inf"))
-    individuals = individuals._replace(fitness=fitness)
     lanes = standing.evaluations.shape[0]
     count = fitness.shape[0] // lanes
-    if count == 1:
-        live, admission, leads, after = tell_one(population, individuals, standing)
-        enters = live & admission.accepted
-        return Outcome(fitness, live, enters, admission.slot, leads, after.pack(), admission.state)
-    turns = tf.nest.map_structure(lambda x: tf.reshape(x, [count, lanes, *x.shape[1:]]), individuals)
-
-    def body(turn: Tensor, population: Population, standing: Standing, log: Nest, holders: Nest) -> tuple[Any, ...]:
-        one = tf.nest.map_structure(lambda x: x[turn], turns)
-        if not initial:
-            one = one._replace(slot=choose(selection, population, one.select_seed).replaced)
-        live, admission, leads, after = tell_one(population, one, standing)
-        accepted = live & admission.accepted
-        population, taken = _update_population(population, one, live, accepted, admission)
-        rows = (live, accepted, admission.slot, leads)
-        log = tuple(array.write(turn, row) for array, row in zip(log, rows, strict=True))
-        slots, champion = holders
-        holders = tf.where(taken, turn, slots), tf.where(leads, turn, champion)
-        return turn + 1, population, after, log, holders
-
-    kinds = (tf.bool, tf.bool, tf.int32, tf.bool)
-    log = tuple(tf.TensorArray(kind, size=count, element_shape=[lanes]) for kind in kinds)
-    none = tf.fill(population.fitness.shape, -1), tf.fill([lanes], -1)
-    _, population, standing, log, (slots, champion) = tf.while_loop(
-        lambda turn, *_: turn < count,
-        body,
-        (tf.constant(0), population, standing, log, none),
-        maximum_iterations=count,
-        parallel_iterations=1,
+    turns = tf.nest.map_structure(
+        lambda x: tf.reshape(x, [count, lanes, *x.shape[1:]]), individuals._replace(fitness=fitness)
     )
-    counted, accepted, slot, leads = (array.stack() for array in log)
-    numbers = tf.range(count)[:, None]
-    # Of those that took the same slot, only the last is still there.
-    holder = tf.transpose(tf.gather(slots, tf.transpose(slot), batch_dims=1))  # [K, W]
+    counted, leads, standing = _update_standing(standing, turns, stop_when_solved=stop_when_solved)
+    if count == 1:
+        one = take_turn(turns, 0)
+        decide = admit_initial if initial else admit
+        admission = decide(selection, population, _as_candidate(one), one.evaluate_seed)
+        admission = admission._replace(slot=admission.slot[None], accepted=admission.accepted[None])
+    elif not initial and hasattr(selection, "admit_generation"):
+        admission = admit_generation(selection, population, _as_candidate(turns), counted)
+    else:
+        admission = _admit_in_turn(selection, population, turns, counted, initial=initial)
+    accepted = counted & admission.accepted
 
     def flatten(x: Tensor) -> Tensor:
         return tf.reshape(x, [-1])
@@ -233,53 +205,156 @@ def tell_in_turn(
     return Outcome(
         fitness=fitness,
         counted=flatten(counted),
-        enters=flatten(accepted & tf.equal(holder, numbers)),
-        slot=flatten(slot),
-        leads=flatten(leads & tf.equal(champion, numbers)),
+        enters=flatten(_find_last(accepted, admission.slot, population.fitness.shape[-1])),
+        slot=flatten(admission.slot),
+        leads=flatten(leads),
         records=standing.pack(),
-        selection_state=population.state,
+        selection_state=admission.state,
     )
 
 
-def _update_standing(standing: Standing, one: Individuals, live: Tensor) -> tuple[Tensor, Standing]:
-    """Return which of `W` individuals are the new champions of their runs, and the records after them."""
-    finite = tf.math.is_finite(one.fitness)
-    solves = live & one.solved & finite
-    first = solves & ~standing.solved
-    better = live & finite & (one.fitness > standing.best_fitness)
+def take_turn(turns: Individuals, turn: Tensor | int) -> Individuals:
+    """Return the individuals `[W, ...]` of one turn."""
+    return tf.nest.map_structure(lambda x: x[turn], turns)
+
+
+def _as_candidate(individuals: Individuals) -> Candidate:
+    return Candidate(individuals.fitness, individuals.behavior, individuals.cases, individuals.slot)
+
+
+def _admit_in_turn(
+    selection: Selection | StatefulSelection,
+    population: Population,
+    turns: Individuals,
+    counted: Tensor,
+    *,
+    initial: bool,
+) -> Admission:
+    """Admit individuals `[K, W]` one after the other; return what `admit` returned for each, and the last state."""
+    count, lanes = counted.shape
+
+    def body(turn: Tensor, population: Population, log: Nest) -> tuple[Any, ...]:
+        one = take_turn(turns, turn)
+        if not initial:
+            one = one._replace(slot=choose(selection, population, one.select_seed).replaced)
+        decide = admit_initial if initial else admit
+        admission = decide(selection, population, _as_candidate(one), one.evaluate_seed)
+        population = _update_population(population, one, counted[turn], admission)
+        log = tuple(array.write(turn, row) for array, row in zip(log, admission[:2], strict=True))
+        return turn + 1, population, log
+
+    log = tuple(tf.TensorArray(kind, size=count, element_shape=[lanes]) for kind in (tf.int32, tf.bool))
+    _, population, (slot, accepted) = tf.while_loop(
+        lambda turn, *_: turn < count,
+        body,
+        (tf.constant(0), population, log),
+        maximum_iterations=count,
+        parallel_iterations=1,
+    )
+    return Admission(slot.stack(), accepted.stack(), population.state)
+
+
+def _find_last(accepted: Tensor, slot: Tensor, size: int) -> Tensor:
+    """Return which accepted individuals `[K, W]` are still in their slots after all of them: the last of each slot."""
+    numbers = tf.range(accepted.shape[0])[:, None]
+    if accepted.shape[0] == 1:
+        return accepted
+    takes = accepted[..., None] & tf.equal(tf.range(size), slot[..., None])  # [K, W, N]
+    holder = tf.reduce_max(tf.where(takes, numbers[..., None], -1), axis=0)  # [W, N]
+    return accepted & tf.equal(tf.transpose(tf.gather(holder, tf.transpose(slot), batch_dims=1)), numbers)
+
+
+def _update_standing(
+    standing: Standing, turns: Individuals, *, stop_when_solved: bool
+) -> tuple[Tensor, Tensor, Standing]:
+    """Return which of individuals `[K, W]` count, which is the last new champion of its run, and the records after all.
+
+    As if each had come alone: an individual sees the records after those before it.
+    """
+    finite = tf.math.is_finite(turns.fitness)
+    solves = turns.live & turns.solved & finite
+    solved = standing.solved | _occurred_before(solves)
+    live = turns.live & ~solved if stop_when_solved else turns.live
+    solves &= live
+    first = solves & ~solved
+    eligible = tf.where(live & finite, turns.fitness, float("-inf"))
+    best = tf.maximum(standing.best_fitness, _running_maximum(eligible))  # after each of them
+    before = tf.concat([standing.best_fitness[None], best[:-1]], axis=0)
+    better = live & finite & (turns.fitness > before)
     # The first individual that solves the task is the champion, whatever its fitness, until a better one solves it.
-    leads = first | (better & (solves | ~standing.solved))
-    evaluations = standing.evaluations + tf.cast(live, tf.int32)
+    leads = first | (better & (solves | ~solved))
+    evaluations = standing.evaluations + tf.cumsum(tf.cast(live, tf.int32))
+    leader, leads = _keep_last(leads)
     scale = standing.intensity_scale
-    if not isinstance(one.intensity_scale, tuple):
-        scale = tf.where(live & (one.intensity_scale >= 0), one.intensity_scale, scale)
-    return leads, Standing(
-        evaluations=evaluations,
-        solved=standing.solved | solves,
-        solved_at=tf.where(first, evaluations, standing.solved_at),
-        best_fitness=tf.where(better, one.fitness, standing.best_fitness),
-        champion_fitness=tf.where(leads, one.fitness, standing.champion_fitness),
-        baseline=standing.baseline,
-        tallies=_add_tallies(standing, one, live),
-        intensity_scale=scale,
+    if not isinstance(turns.intensity_scale, tuple):
+        changes, last = _keep_last(live & (turns.intensity_scale >= 0))
+        scale = tf.where(changes, _take_marked(turns.intensity_scale, last), scale)
+    return (
+        live,
+        leads,
+        Standing(
+            evaluations=evaluations[-1],
+            solved=standing.solved | tf.reduce_any(solves, axis=0),
+            solved_at=tf.where(tf.reduce_any(first, axis=0), _take_marked(evaluations, first), standing.solved_at),
+            best_fitness=best[-1],
+            champion_fitness=tf.where(leader, _take_marked(turns.fitness, leads), standing.champion_fitness),
+            baseline=standing.baseline,
+            tallies=_add_tallies(standing, turns, live),
+            intensity_scale=scale,
+        ),
     )
 
 
-def _add_tallies(standing: Standing, one: Individuals, live: Tensor) -> Tensor:
-    """Return the tallies of `W` runs after these individuals: the columns `TALLIES`, and the diagnostics."""
-    if isinstance(one.parent_fitness, tuple):
+def _occurred_before(events: Tensor) -> Tensor:
+    """Return for each of events `[K, W]` whether there was one before it."""
+    return tf.cumsum(tf.cast(events, tf.int32), exclusive=True) > 0
+
+
+def _running_maximum(values: Tensor) -> Tensor:
+    """Return the maximum of each value `[K, W]` and those before it."""
+    reach = 1
+    while reach < values.shape[0]:
+        values = tf.concat([values[:reach], tf.maximum(values[reach:], values[:-reach])], axis=0)
+        reach *= 2
+    return values
+
+
+def _keep_last(events: Tensor) -> tuple[Tensor, Tensor]:
+    """Return whether there is an event in each column of `[K, W]`, and the events without those before the last."""
+    numbers = tf.range(events.shape[0])[:, None]
+    last = tf.reduce_max(tf.where(events, numbers, -1), axis=0)
+    return last >= 0, events & tf.equal(numbers, last)
+
+
+def _take_marked(values: Tensor, marked: Tensor) -> Tensor:
+    """Return the one value of each column of `[K, W]` that is marked; any value if there is none."""
+    return tf.gather(tf.transpose(values), tf.argmax(marked, axis=0, output_type=tf.int32), batch_dims=1)
+
+
+def _add_tallies(standing: Standing, turns: Individuals, live: Tensor) -> Tensor:
+    """Return the tallies of `W` runs after individuals `[K, W]`: the columns `TALLIES`, and the diagnostics."""
+    if isinstance(turns.parent_fitness, tuple):
         return standing.tallies
-    children, better = tf.ones_like(one.fitness), one.fitness > one.parent_fitness
-    neutral, broken = tf.equal(one.fitness, one.parent_fitness), one.fitness <= standing.baseline
-    values = (children, better, neutral, broken, *one.diagnostics)
-    added = tf.stack([tf.cast(value, tf.float32) for value in values], axis=1)
-    return standing.tallies + tf.where(live[:, None], added, 0.0)
+    children, better = tf.ones_like(turns.fitness), turns.fitness > turns.parent_fitness
+    neutral, broken = tf.equal(turns.fitness, turns.parent_fitness), turns.fitness <= standing.baseline
+    values = (children, better, neutral, broken, *turns.diagnostics)
+    added = tf.stack([tf.cast(value, tf.float32) for value in values], axis=2)  # [K, W, T]
+    added = tf.where(live[..., None], added, 0.0)
+    if not turns.diagnostics:  # whole numbers, whose sum does not depend on the order
+        return standing.tallies + tf.reduce_sum(added, axis=0)
+    count = added.shape[0]
+    _, tallies = tf.while_loop(
+        lambda turn, _: turn < count,
+        lambda turn, tallies: (turn + 1, tallies + added[turn]),
+        (tf.constant(0), standing.tallies),
+        maximum_iterations=count,
+    )
+    return tallies
 
 
-def _update_population(
-    population: Population, one: Individuals, live: Tensor, accepted: Tensor, admission: Admission
-) -> tuple[Population, Tensor]:
-    """Return the populations with the accepted ones of `W` individuals, and where these are: `[W, N]`."""
+def _update_population(population: Population, one: Individuals, live: Tensor, admission: Admission) -> Population:
+    """Return the populations with those of `W` individuals that are live and accepted."""
+    accepted = live & admission.accepted
     taken = accepted[:, None] & tf.equal(tf.range(population.fitness.shape[-1]), admission.slot[:, None])
 
     def insert(table: Tensor, rows: Tensor) -> Tensor:
@@ -290,10 +365,9 @@ def _update_population(
     def keep_unless_live(new: Tensor, old: Tensor) -> Tensor:
         return tf.where(tf.reshape(live, [-1, *[1] * (new.shape.rank - 1)]), new, old)
 
-    updated = Population(
+    return Population(
         fitness=tf.where(taken, one.fitness[:, None], population.fitness),
         behavior=insert(population.behavior, one.behavior),
         cases=insert(population.cases, one.cases),
         state=tf.nest.map_structure(keep_unless_live, admission.state, population.state),
     )
-    return updated, taken

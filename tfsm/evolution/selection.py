@@ -63,6 +63,12 @@ def admit(
     return Admission(candidate.slot, healthy & selection.accepts(candidate.fitness, replaced), ())
 
 
+def admit_generation(selection: Any, population: Population, candidates: Candidate, counted: Tensor) -> Admission:
+    """Decide at once which children `[K, W]` of a scheme with generations enter; see `StatefulSelection`."""
+    slot, accepted, state = selection.admit_generation(population, candidates, counted)
+    return Admission(tf.cast(slot, tf.int32), tf.math.is_finite(candidates.fitness) & accepted, state)
+
+
 def admit_initial(
     selection: Selection | StatefulSelection, population: Population, candidate: Candidate, seed: Tensor
 ) -> Admission:

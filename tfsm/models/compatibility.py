@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textwrap import shorten
-from typing import Any
+from typing import Any, Final
 
 import keras
 import tensorflow as tf
@@ -82,6 +82,35 @@ def _format_shapes(shapes: Any) -> str:
     if isinstance(shapes, dict):
         return ", ".join(f"{name}: {shape}" for name, shape in shapes.items())
     return ", ".join(map(str, keras.tree.flatten(shapes)))
+
+
+_layers = keras.layers
+_DIFFERENTIABLE_LAYERS: Final = (
+    *(_layers.Activation, _layers.Add, _layers.AveragePooling1D, _layers.AveragePooling2D, _layers.BatchNormalization),
+    *(_layers.Concatenate, _layers.Conv1D, _layers.Conv2D, _layers.ConvLSTM2D, _layers.Dense, _layers.Dropout),
+    *(_layers.Flatten, _layers.GlobalAveragePooling1D, _layers.GlobalAveragePooling2D, _layers.GRU, _layers.LSTM),
+    *(_layers.LayerNormalization, _layers.MaxPooling1D, _layers.MaxPooling2D, _layers.PReLU, _layers.Reshape),
+    *(_layers.SimpleRNN, _layers.TimeDistributed),
+)
+_DIFFERENTIABLE_ACTIVATIONS: Final = ("elu", "gelu", "linear", "relu", "selu", "sigmoid", "silu", "softmax", "tanh")
+
+
+def is_known_differentiable(network: Network) -> bool:
+    """Return whether a network has only layers and activations of Keras through which gradients certainly flow."""
+    return not network.program.whole_model_reason and all(map(_lets_gradients_flow, network.program.operations()))
+
+
+def _lets_gradients_flow(layer: Any) -> bool:
+    if type(layer) not in _DIFFERENTIABLE_LAYERS:
+        return False
+    if isinstance(layer, keras.layers.TimeDistributed) and not _lets_gradients_flow(layer.layer):
+        return False
+    activations = (getattr(layer, name, None) for name in ("activation", "recurrent_activation"))
+    return all(activation is None or _is_smooth(activation) for activation in activations)
+
+
+def _is_smooth(activation: Any) -> bool:
+    return any(activation is getattr(keras.activations, name) for name in _DIFFERENTIABLE_ACTIVATIONS)
 
 
 def check_differentiable(network: Network, genomes: Tensor, inputs: Nest) -> None:

@@ -19,7 +19,7 @@ from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import Adaptation, Variation
 from tfsm.interfaces import Domain, Mutation, Selection, StatefulSelection, SupportsAnyModel
 from tfsm.kernels.random import fold_in, root_seed
-from tfsm.models.compatibility import check_compatible, check_differentiable
+from tfsm.models.compatibility import check_compatible, check_differentiable, is_known_differentiable
 from tfsm.models.genome import check_model
 from tfsm.models.loading import load_or_build_model
 from tfsm.models.network import Network, build_network
@@ -179,7 +179,8 @@ def plan_run(
             f"the fitness function never calls the model, so there is no experience on which {settings.mutation!r} "
             "could measure anything: call the model in the function, or use the mutation 'control' with an intensity"
         )
-    if getattr(mutation, "needs_gradient", False) and evaluator.is_compiled:
+    # To try it takes a roll-out, which may compile for longer than all the rest.
+    if getattr(mutation, "needs_gradient", False) and evaluator.is_compiled and not is_known_differentiable(network):
         genome = initializer.genomes(network, fold_in(root_seed(settings.seed), 0, 0)[None])
         check_differentiable(network, genome, domain.observe(evaluator.sample_experience(genome)))
     plan = make_plan(

@@ -61,18 +61,41 @@ class Truncation(TruncationOptions):
         young = tf.where(slot, healthy[:, None], state["young"])
         born = state["born"] + 1
         current = {**state, "born": born, "young": young}
-        complete = born >= state["size"]
+        return Admission(candidate.slot, tf.ones_like(healthy), self._start_next_if_complete(current, fitness))
+
+    def admit_generation(self, population: Population, candidates: Candidate, counted: Tensor) -> Admission:
+        """Do for those of children `[K, B]` that count what `select` and `admit` do one by one."""
+        state = population.state
+        healthy = tf.math.is_finite(candidates.fitness)
+        number = population.fitness.shape[-1]
+        order = state["born"] + tf.cumsum(tf.cast(counted, tf.int32), exclusive=True)
+        slot = tf.gather(state["free"], tf.transpose(tf.minimum(order, number - 1)), batch_dims=1)
+        slot = tf.transpose(slot)
+        takes = counted[..., None] & tf.equal(tf.range(number), slot[..., None])  # [K, B, N]
+        enters = takes & healthy[..., None]
+        taken, entered = tf.reduce_any(takes, axis=0), tf.reduce_any(enters, axis=0)
+        new = tf.reduce_max(tf.where(enters, candidates.fitness[..., None], float("-inf")), axis=0)
+        current = {
+            **state,
+            "born": state["born"] + tf.reduce_sum(tf.cast(counted, tf.int32), axis=0),
+            "young": tf.where(taken, entered, state["young"]),
+        }
+        fitness = tf.where(entered, new, population.fitness)
+        return Admission(slot, tf.ones_like(healthy), self._start_next_if_complete(current, fitness))
+
+    def _start_next_if_complete(self, state: dict[str, Tensor], fitness: Tensor) -> dict[str, Tensor]:
+        """Return the state at the start of the next generation where this one is complete, else the state as it is."""
+        complete = state["born"] >= state["size"]
 
         def start_next() -> dict[str, Tensor]:
-            following = self._next_generation(fitness, young)
+            following = self._next_generation(fitness, state["young"])
             return {
                 name: tf.where(tf.reshape(complete, [-1, *[1] * (value.shape.rank - 1)]), following[name], value)
-                for name, value in current.items()
+                for name, value in state.items()
             }
 
         # Sorting takes longer than all the rest, and is needed once per generation.
-        state = tf.cond(tf.reduce_any(complete), start_next, lambda: current)
-        return Admission(candidate.slot, tf.ones_like(healthy), state)
+        return tf.cond(tf.reduce_any(complete), start_next, lambda: state)
 
     def _next_generation(self, fitness: Tensor, young: Tensor) -> dict[str, Tensor]:
         """Return the state at the start of the next generation."""
