@@ -16,7 +16,7 @@ import pytest
 
 from tests.helpers.outcomes import write_run
 from tfsm.errors import TfsmError
-from tfsm.report.live import ExperimentProgress, MetricsTail, RateMeter, StudyProgress, Watcher, check_directory
+from tfsm.report.live import ExperimentProgress, MetricsTail, StudyProgress, Watcher, check_directory
 from tfsm.runs.records import DirectoryLock
 
 STARTED = "2026-01-01T00:00:00+00:00"
@@ -109,28 +109,6 @@ class TestMetricsTail:
         file.unlink()
         tail.read()
         assert (tail.lines, tail.latest) == ([], {})
-
-
-class TestRateMeter:
-    def test_it_looks_back_for_some_seconds(self) -> None:
-        meter = RateMeter(seconds=10)
-        assert [meter.add(t, 100 * t) for t in range(3)] == [None, 100, 100]
-        for t in range(3, 15):
-            meter.add(t, 200 + 50 * (t - 2))
-        assert meter.add(15, 850) == 50
-
-    def test_a_slow_count_is_measured_between_its_last_changes(self) -> None:
-        meter = RateMeter(seconds=10)
-        rates = [meter.add(t, 7 * (t // 100)) for t in range(0, 450, 50)]
-        assert rates[0] is None
-        assert rates[-1] == pytest.approx(0.07)
-
-    def test_it_starts_again_when_the_count_falls(self) -> None:
-        meter = RateMeter()
-        meter.add(0, 100)
-        meter.add(1, 200)
-        assert meter.add(2, 150) is None
-        assert meter.add(3, 160) == 10
 
 
 class TestWatcher:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias, TypeVar
 
 from tfsm.cli.common import make_console, print_message
 from tfsm.interfaces import Observer
-from tfsm.report.formatting import MISSING, format_duration, format_rate
+from tfsm.report.formatting import MISSING, RateMeter, format_duration, format_rate
 
 if TYPE_CHECKING:
     from tfsm.evolution.observers import Progress
@@ -49,8 +49,6 @@ def show_steps(title: str, *, quiet: bool) -> Iterator[StepsCallback]:
     if quiet:
         yield lambda done, total, description: None
         return
-    from tfsm.report.live import RateMeter
-
     meter, began = RateMeter(), time.monotonic()
 
     def update(done: int, total: int | None, description: str) -> None:
@@ -102,8 +100,6 @@ class _RunProgress(Observer):
     """Shows the state of all runs, with the recent evaluations per second, without compile time."""
 
     def __init__(self, title: str, display: _Display) -> None:
-        from tfsm.report.live import RateMeter
-
         self._title, self._display = title, display
         self._meter = RateMeter()
 

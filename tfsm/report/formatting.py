@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 MISSING: Final = "-"
+RATE_SECONDS: Final = 15.0
+"""How far back a rate looks."""
 
 
 def format_number(value: float | None) -> str:
@@ -112,3 +114,28 @@ def replace_unprintable(text: str) -> str:
     True
     """
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+class RateMeter:
+    """Measures how fast a count has recently grown.
+
+    >>> meter = RateMeter()
+    >>> meter.add(0.0, 100), meter.add(2.0, 500)
+    (None, 200.0)
+    """
+
+    def __init__(self, seconds: float = RATE_SECONDS) -> None:
+        self._seconds = seconds
+        self._changes: list[tuple[float, int]] = []
+
+    def add(self, when: float, count: int) -> float | None:
+        """Add an observation and return the counts per second; None until the count has grown."""
+        if self._changes and count < self._changes[-1][1]:
+            self._changes = []
+        if not self._changes or count > self._changes[-1][1]:
+            self._changes.append((when, count))
+        # A count that seldom changes needs two changes, however old they are.
+        while len(self._changes) > 2 and when - self._changes[0][0] > self._seconds:
+            del self._changes[0]
+        (first, count_then), (last, count_now) = self._changes[0], self._changes[-1]
+        return (count_now - count_then) / (last - first) if last > first else None
