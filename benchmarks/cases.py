@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.evolution.compile_plan import make_plan
-from tfsm.evolution.divergence_target import DivergenceTarget
+from tfsm.evolution.divergence import DivergenceTarget
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import mutate_batch
 from tfsm.kernels.random import fold_in, root_seed

@@ -7,6 +7,7 @@ compared, piece by piece, with those of an undisturbed one.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import random
 import shutil
@@ -67,6 +68,8 @@ def list_faults(root: Path, *, quick: bool) -> Iterator[FaultRow]:
         chain(disk_faults.run_clock_backwards(bench), disk_faults.run_clock_backwards_with_timed_checkpoints(bench)),
     )
     yield from _list_domain_faults(bench, lab, root, quick)
+    if importlib.util.find_spec("gymnasium") is not None:
+        yield from _list_env_faults(root)
     yield from _list_worker_faults(bench, lab, quick)
     yield from _list_child_faults(bench, lab, quick)
     yield FaultRow("study", "killed in its second member; one member fails", process_faults.interrupt_studies(lab))
@@ -124,6 +127,26 @@ def _list_domain_faults(bench: Bench, lab: Lab, root: Path, quick: bool) -> Iter
         "os._exit(3), a segmentation fault",
         domain_faults.crash_process(lab, bench, list(domain_faults.FATAL)),
     )
+
+
+def _list_env_faults(root: Path) -> Iterator[FaultRow]:
+    from tests.faults import env_faults
+
+    bench = env_faults.EnvBench(root / "env")
+    how = "no such name, version or module; a package or Gymnasium is missing"
+    yield FaultRow("unknown environment", how, env_faults.refuse_names(bench))
+    how = "only text, sequences, nothing, several actions; options that do not fit"
+    yield FaultRow("unusable environment", how, env_faults.refuse_spaces(bench))
+    how = "raises in reset() or step(), exits, changes shapes, rewards with None; then is sound"
+    yield FaultRow("failing environment", how, env_faults.fail_and_resume(bench, env_faults.RAISING))
+    how = "observations, rewards"
+    yield FaultRow("environment with NaN", how, env_faults.fail_and_continue(bench, env_faults.BROKEN))
+    hanging = env_faults.EnvBench(root / "env-hanging", {"evaluation_timeout": 3.0})
+    how = "--evaluation-timeout; then is sound"
+    yield FaultRow("hanging environment", how, env_faults.fail_and_resume(hanging, ["hang"]))
+    apart = env_faults.EnvBench(root / "env-async", sets=("vector=async",))
+    how = "vector=async: raises, changes shapes, os._exit(3); then is sound"
+    yield FaultRow("environments in processes", how, env_faults.fail_and_resume(apart, ["step", "shape", "die"]))
 
 
 def _list_worker_faults(bench: Bench, lab: Lab, quick: bool) -> Iterator[FaultRow]:
@@ -241,6 +264,9 @@ def _render_document(lines: Sequence[str], quick: bool, in_parts: bool) -> str:
         ),
         "After kill -9, every fifth experiment is resumed by a command; the others are, for speed, resumed in the",
         "process that counts.",
+        "",
+        "Rows about environments are about two runs of the domain `gym`. An environment that cannot be used must be",
+        "refused in one line before anything is written.",
         "",
         "Where a failing evaluation counts as broken, and where the domain returns NaN, the result differs from that",
         "without the fault, as it must. Lost is then what is missing.",

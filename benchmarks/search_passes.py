@@ -69,7 +69,7 @@ def count_passes(model: Any, x: np.ndarray, parents: np.ndarray) -> Iterator[lis
     """Return the operator, the divergence and counts, for each combination."""
     import tensorflow as tf
 
-    from tfsm.evolution.divergence_target import FIRST_STEP, DivergenceTarget, perturb, to_unit_length
+    from tfsm.evolution.divergence import FIRST_STEP, DivergenceTarget, perturb, to_unit_length
     from tfsm.functional._batching import build_operator
     from tfsm.kernels.line_search import line_search
     from tfsm.kernels.random import fold_in, root_seed

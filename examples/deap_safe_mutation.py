@@ -1,10 +1,10 @@
 """Safe mutations as a DEAP operator: a deep network learns parity in DEAP's own loop.
 
-    pip install deap
+    pip install 'tfsm[deap]'
     python examples/deap_safe_mutation.py --generations 100 --seed 1
 
-The operator is `tfsm.functional.mutate`, registered in a toolbox like any other: one call per individual, compiled
-once. DEAP's own `mutGaussian` is run for comparison; for both, the best of three intensities is reported. See
+The operator is `tfsm.integrations.deap.mut_safe`, registered in a toolbox like any other: one call per individual,
+compiled once. DEAP's own `mutGaussian` is run for comparison; for both, the best of three intensities is reported. See
 docs/guides/your-loop.md.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import random
+from functools import partial
 from typing import Any
 
 import keras
@@ -20,6 +21,7 @@ import numpy as np
 from deap import algorithms, base, creator, tools
 
 import tfsm
+from tfsm.integrations.deap import mut_safe
 
 BITS, LAYERS, UNITS = 4, 5, 8
 INPUTS = np.array(list(itertools.product([-1.0, 1.0], repeat=BITS)), np.float32)  # [16, 4]
@@ -46,16 +48,6 @@ def network() -> keras.Model:
     """Return a network that is deeper than necessary, so that noise in the first layers is amplified."""
     hidden = [keras.layers.Dense(UNITS, "tanh") for _ in range(LAYERS)]
     return keras.Sequential([keras.Input((BITS,)), *hidden, keras.layers.Dense(1, "tanh")])
-
-
-def safe(model: keras.Model, intensity: float) -> Any:
-    """Return a DEAP operator, which changes an individual in place and draws from `random` like all others."""
-
-    def mutate(one: Individual) -> tuple[Individual]:
-        one[:] = tfsm.functional.mutate(model, one, INPUTS, "sm-g-abs", intensity, seed=random.getrandbits(62))
-        return (one,)
-
-    return mutate
 
 
 def evolve(model: keras.Model, mutate: Any, generations: int, seed: int, population: int = 24) -> tuple[float, int]:
@@ -96,7 +88,10 @@ def main(arguments: list[str] | None = None) -> None:
     def noise(deviation: float) -> Any:
         return lambda one: tools.mutGaussian(one, mu=0.0, sigma=deviation, indpb=1.0)
 
-    operators = {"mutGaussian": noise, "sm-g-abs": lambda intensity: safe(model, intensity)}
+    def safe(intensity: float) -> Any:
+        return partial(mut_safe, model=model, experience=INPUTS, mutation="sm-g-abs", intensity=intensity)
+
+    operators = {"mutGaussian": noise, "sm-g-abs": safe}
     for name, operator in operators.items():
         results = {i: evolve(model, operator(i), options.generations, options.seed) for i in (0.01, 0.03, 0.1)}
         best = max(results, key=results.__getitem__)

@@ -1,9 +1,9 @@
 """Safe mutations as an EvoTorch operator: a recurrent network learns to remember its first input.
 
-    pip install evotorch
+    pip install 'tfsm[evotorch]'
     python examples/evotorch_safe_mutation.py --generations 30 --seed 1
 
-The operator copies a `SolutionBatch` and mutates it by one call of `tfsm.functional.mutate`, for use in EvoTorch's
+The operator `tfsm.integrations.evotorch.SafeMutation` mutates a whole `SolutionBatch` by one call, in EvoTorch's
 `GeneticAlgorithm`. Its own `GaussianMutation` is run for comparison; for both, the best of three intensities is
 reported. See docs/guides/your-loop.md.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import logging
 from collections.abc import Callable
-from copy import deepcopy
 
 import keras
 import numpy as np
@@ -23,33 +22,9 @@ from evotorch.algorithms import GeneticAlgorithm
 from evotorch.operators import CopyingOperator, GaussianMutation
 
 import tfsm
+from tfsm.integrations.evotorch import SafeMutation
 
 TIMES, SEQUENCES, POPULATION = 16, 64, 24
-
-
-class SafeMutation(CopyingOperator):
-    """Mutates solutions, all with the same intensity.
-
-    Args:
-        problem: the problem.
-        model: the network of the genomes.
-        experience: the networks' inputs.
-        intensity: the mutation intensity.
-    """
-
-    def __init__(self, problem: Problem, model: keras.Model, experience: np.ndarray, intensity: float) -> None:
-        super().__init__(problem)
-        self._model, self._experience, self._intensity = model, experience, intensity
-
-    @torch.no_grad()
-    def _do(self, batch: SolutionBatch) -> SolutionBatch:
-        result = deepcopy(batch)
-        # From the problem's own generator, so that its seed determines everything.
-        seed = int(self.problem.make_randint((), n=2**62, dtype=torch.int64))
-        genomes = batch.values.numpy()
-        children = tfsm.functional.mutate(self._model, genomes, self._experience, "sm-g-sum", self._intensity, seed)
-        result.set_values(torch.from_numpy(children))
-        return result
 
 
 class FirstInputProblem(Problem):
@@ -101,7 +76,9 @@ def main(arguments: list[str] | None = None) -> None:
     model = keras.Sequential([keras.Input((TIMES, 1)), keras.layers.SimpleRNN(6), keras.layers.Dense(1, "tanh")])
     operators: dict[str, Callable[[float], Callable[[Problem, np.ndarray], CopyingOperator]]] = {
         "GaussianMutation": lambda i: lambda problem, seen: GaussianMutation(problem, stdev=i),
-        "SafeMutation": lambda i: lambda problem, seen: SafeMutation(problem, model, seen, i),
+        "SafeMutation": lambda i: (
+            lambda problem, seen: SafeMutation(problem, model=model, experience=seen, intensity=i)
+        ),
     }
     for name, operator in operators.items():
         results = {i: evolve(model, operator(i), options.generations, options.seed) for i in (0.03, 0.1, 0.3)}

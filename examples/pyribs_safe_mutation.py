@@ -1,11 +1,11 @@
 """Safe mutations as a pyribs emitter: a repertoire of ways to push a puck to every position on a table.
 
-    pip install ribs
+    pip install 'tfsm[ribs]'
     python examples/pyribs_safe_mutation.py --iterations 30 --seed 1
 
-The emitter mutates elites by `tfsm.functional.mutate`, each on its own experience, which the archive stores with the
-genome. pyribs' own `GaussianEmitter` is run for comparison; for both, the best of three intensities is reported. See
-docs/guides/your-loop.md.
+The emitter `tfsm.integrations.ribs.SafeEmitter` mutates elites, each on its own experience, which the archive stores
+with the genome. pyribs' own `GaussianEmitter` is run for comparison; for both, the best of three intensities is
+reported. See docs/guides/your-loop.md.
 """
 
 from __future__ import annotations
@@ -21,37 +21,9 @@ from ribs.emitters import EmitterBase, GaussianEmitter
 from ribs.schedulers import Scheduler
 
 import tfsm
+from tfsm.integrations.ribs import SafeEmitter
 
 STEPS, BATCH, SEES = 20, 32, 5
-
-
-class SafeEmitter(EmitterBase):
-    """Emits safe mutations of elites.
-
-    Args:
-        archive: the elites, each with its experience.
-        model: the network of the genomes.
-        intensity: the mutation intensity.
-        start: `[B, P]`, the initial solutions.
-        seed: random seed.
-    """
-
-    def __init__(
-        self, archive: GridArchive, model: keras.Model, intensity: float, start: np.ndarray, seed: int
-    ) -> None:
-        super().__init__(archive, solution_dim=archive.solution_dim, bounds=None, lower_bounds=None, upper_bounds=None)
-        self._model, self._intensity, self._start = model, intensity, start
-        self._generator = np.random.default_rng(seed)
-
-    def ask(self) -> np.ndarray:
-        """Return children of elites, or the initial solutions."""
-        if self.archive.empty:
-            return self._start
-        elites = self.archive.sample_elites(len(self._start))
-        seed = int(self._generator.integers(2**62))
-        return tfsm.functional.mutate(
-            self._model, elites["solution"], elites["seen"], "sm-g-abs", self._intensity, seed, each=True
-        )
 
 
 def network() -> keras.Model:
@@ -110,7 +82,16 @@ def main(arguments: list[str] | None = None) -> None:
         return GaussianEmitter(archive, sigma=sigma, initial_solutions=start, batch_size=BATCH, seed=options.seed)
 
     def safe(archive: GridArchive, intensity: float) -> EmitterBase:
-        return SafeEmitter(archive, model, intensity, start, options.seed)
+        return SafeEmitter(
+            archive,
+            model,
+            mutation="sm-g-abs",
+            intensity=intensity,
+            experience_field="seen",
+            initial_solutions=start,
+            batch_size=BATCH,
+            seed=options.seed,
+        )
 
     for name, emitter in (("GaussianEmitter", noise), ("SafeEmitter", safe)):
         results = {

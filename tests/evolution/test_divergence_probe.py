@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tests.helpers.domains import Target
 from tests.helpers.engines import evolve, make_engine
-from tfsm.evolution.divergence_probe import MAX_PROBES, probe_count
+from tfsm.evolution.divergence import MAX_PROBES, probe_count
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.reporter import quartiles, spread
 from tfsm.interfaces import Child, Nest, Tensor

@@ -16,7 +16,7 @@ import tfsm
 from tests.mutations.cases import case, noise_of, operator
 from tests.reference import measures
 from tfsm.errors import TfsmError
-from tfsm.evolution.divergence_target import DivergenceTarget, perturb, to_unit_length
+from tfsm.evolution.divergence import DivergenceTarget, perturb, to_unit_length
 from tfsm.evolution.variation import mutate_batch
 from tfsm.interfaces import Nest, Tensor
 from tfsm.kernels.random import root_seed

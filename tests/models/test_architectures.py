@@ -17,7 +17,7 @@ from tests.models.write_architectures import COMMAND, PAGE, update_page
 from tests.reference import measures
 from tfsm.errors import TfsmError
 from tfsm.kernels.random import split
-from tfsm.models.compatibility import check_differentiable
+from tfsm.models.loading import check_differentiable
 
 SEEDS = np.array([[1, 2], [3, 4], [5, 6]], np.int32)
 

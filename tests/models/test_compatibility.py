@@ -15,8 +15,8 @@ from keras import layers as kl
 from tests.models.architectures import CASES, N
 from tests.models.plain import drawn
 from tfsm.errors import TfsmError
-from tfsm.models.compatibility import check_differentiable, is_known_differentiable
 from tfsm.models.inputs import prepare_inputs
+from tfsm.models.loading import check_differentiable, is_known_differentiable
 from tfsm.models.network import Network
 
 

@@ -13,9 +13,8 @@ from keras import layers as kl
 
 from tests.models.architectures import CASES, subclassed
 from tfsm.errors import TfsmError
-from tfsm.models.compatibility import check_compatible
 from tfsm.models.genome import flatten
-from tfsm.models.loading import describe_model, load_model, load_or_build_model
+from tfsm.models.loading import check_compatible, describe_model, load_model, load_or_build_model
 from tfsm.models.names import check_model_name, is_builder
 
 PLAIN = [

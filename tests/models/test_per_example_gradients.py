@@ -11,7 +11,7 @@ from keras import layers as kl
 from tests.models.architectures import CASES, N
 from tests.models.plain import drawn, genomes_of
 from tfsm.kernels.sensitivity import abs_sensitivity
-from tfsm.models import per_example_gradients
+from tfsm.models import weights
 from tfsm.models.network import Network
 
 # A stateful layer takes no copies, whole batches only; a staircase has no gradients to compare.
@@ -69,7 +69,7 @@ def test_positions_may_be_processed_in_chunks(monkeypatch: pytest.MonkeyPatch) -
     model = keras.Sequential([keras.Input((5, 3)), kl.Conv1D(2, 2), kl.Flatten(), kl.Dense(1)])
     x = [drawn(2, N, 5, 3)]
     whole, _ = both(model, x)
-    monkeypatch.setattr(per_example_gradients, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(weights, "CHUNK_BYTES", 1)
     pieces, _ = both(model, x)
     np.testing.assert_allclose(pieces, whole, rtol=1e-5)
 

@@ -59,6 +59,11 @@ def test_wheels_in_a_fresh_environment_run_by_name(tmp_path: Path) -> None:
     tfsm = str(scripts / "tfsm")
     where = "import tfsm; print(tfsm.__file__)"
     assert str(site) in run_command(str(python), "-c", where, cwd=tmp_path, environ=environ)
+    mazes = (
+        "import gymnasium; from gymnasium.utils.env_checker import check_env; "
+        "check_env(gymnasium.make('tfsm_domains.envs:tfsm/HardMaze-v0').unwrapped)"
+    )
+    run_command(str(python), "-W", "error::UserWarning", "-c", mazes, cwd=tmp_path, environ=environ)
     infos = json.loads(run_command(tfsm, "plugins", "list", "--json", cwd=tmp_path, environ=environ))
     states = {info["name"]: (info["state"], info["distribution"]) for info in infos}
     assert states["example"] == ("loaded", "tfsm-example-plugin")

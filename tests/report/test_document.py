@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.report.cases import study
-from tfsm.report.document import build_document
 from tfsm.report.findings import analyze_study
+from tfsm.report.tables import build_document
 
 
 def test_the_document_is_json_and_contains_everything() -> None:

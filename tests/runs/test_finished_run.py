@@ -11,8 +11,8 @@ import pytest
 
 from tests.helpers.outcomes import write_run
 from tfsm.errors import TfsmError
-from tfsm.runs.finished_run import open_run
 from tfsm.runs.records import behavior_file
+from tfsm.runs.result import open_run
 
 SETTINGS = {
     "selection": "tournament",

@@ -19,8 +19,8 @@ from tfsm.evolution.observers import Progress
 from tfsm.interfaces import Observer
 from tfsm.parallel.pool import Backend, choose_backend, resume_backend
 from tfsm.plugins import load_plugins
-from tfsm.runs.finished_run import open_run
 from tfsm.runs.observers import CombinedProgress
+from tfsm.runs.result import open_run
 from tfsm.runs.runner import run_experiment
 from tfsm.settings import Settings, resolve
 

@@ -12,7 +12,7 @@ import pytest
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Observer
 from tfsm.plugins import load_plugins
-from tfsm.runs.study import Member, StudyResult, run_study
+from tfsm.runs.study import Member, StudyResult, _notify_once, run_study
 from tfsm.settings import resolve
 
 PLUGINS = load_plugins()
@@ -119,3 +119,11 @@ def test_a_reused_engine_gives_the_same_results_as_a_new_one(tmp_path: Path) -> 
     run(tmp_path / "one", study_members[1:])
     assert read_outcome(tmp_path / "both")["control-0.2"] == read_outcome(tmp_path / "one")["control-0.2"]
     assert read_outcome(tmp_path / "both")["control-0.2"] != read_outcome(tmp_path / "both")["control-0.5"]
+
+
+def test_a_note_of_several_members_is_shown_once() -> None:
+    shown: list[str] = []
+    notify = _notify_once(shown.append)
+    for message in ("old", "new", "old"):
+        notify(message)
+    assert shown == ["old", "new"]

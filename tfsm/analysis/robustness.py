@@ -25,7 +25,7 @@ from tfsm.plugins import Plugins
 from tfsm.plugins.options import NoOptions, describe
 from tfsm.plugins.registry import build_part
 from tfsm.runs.build import divergence_target
-from tfsm.runs.finished_run import open_run
+from tfsm.runs.result import open_run
 from tfsm.settings import Settings, resolve
 from tfsm.utils.files import read_json, to_json, write_json
 

@@ -66,7 +66,7 @@ def report(
     options: SharedOptions,
 ) -> None:
     """Compare results: tables, figures or an HTML page."""
-    from tfsm.report.document import check_page_path, make_directory, write_file
+    from tfsm.report.tables import check_page_path, make_directory, write_file
 
     if html is not None:
         check_page_path(html)
@@ -114,8 +114,7 @@ def compute_findings(
 def print_findings(results: Sequence[Findings], *, json: bool) -> None:
     """Print the tables of a report, or its JSON document."""
     from tfsm.report import tables
-    from tfsm.report.document import build_document
-    from tfsm.report.tables import collect_warnings
+    from tfsm.report.tables import build_document, collect_warnings
 
     if json:
         print_json(build_document(results))

@@ -222,9 +222,9 @@ def _draw(folder: Path, base: Path, reproduction: Reproduction) -> None:
     except TfsmError as error:
         print_message(f"no figures: {error}")
         return
-    from tfsm.report.document import write_file
     from tfsm.report.html import render_page
     from tfsm.report.plots import save_figures, save_robustness
+    from tfsm.report.tables import write_file
 
     if reproduction.evidence.robustness is not None:
         save_robustness(folder, reproduction.evidence.robustness)

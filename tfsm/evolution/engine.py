@@ -26,7 +26,7 @@ from tfsm.evolution.admission import (
 )
 from tfsm.evolution.batches import Batches, plan_batches
 from tfsm.evolution.compile_plan import TracedFunction, needs_autograph
-from tfsm.evolution.divergence_probe import MAX_PROBES, DivergenceProbe
+from tfsm.evolution.divergence import MAX_PROBES, DivergenceProbe
 from tfsm.evolution.evaluation import FailurePolicy
 from tfsm.evolution.selection import Selector, choose
 from tfsm.evolution.state import State

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.evolution.admission import TALLIES
-from tfsm.evolution.divergence_probe import probe_count
+from tfsm.evolution.divergence import probe_count
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.observers import Champion, Interval, PopulationSnapshot, Progress, RunResult
 from tfsm.interfaces import Observer

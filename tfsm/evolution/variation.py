@@ -33,7 +33,7 @@ from tfsm.kernels.sensitivity import divergence
 from tfsm.models.network import Network
 
 if TYPE_CHECKING:
-    from tfsm.evolution.divergence_target import DivergenceTarget
+    from tfsm.evolution.divergence import DivergenceTarget
     from tfsm.evolution.evaluation import Evaluator
     from tfsm.evolution.initialization import Initializer
     from tfsm.evolution.state import State
@@ -127,7 +127,7 @@ def mutate_batch(
 
 
 def _perturb(mutation: Mutation, network: Network, parents: Tensor, experience: Nest, seed: Tensor) -> Tensor:
-    from tfsm.evolution.divergence_target import perturb  # most runs have an intensity
+    from tfsm.evolution.divergence import perturb  # most runs have an intensity
 
     if getattr(mutation, "batched", False):
         return perturb(mutation, network, parents, experience, seed)

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfsm.errors import TfsmError, suggestion
-from tfsm.evolution.divergence_target import DivergenceTarget
+from tfsm.evolution.divergence import DivergenceTarget
 from tfsm.functional._batching import ExperienceBatch, Strength, require_sensitivity, resolve_operator, runner_for
 from tfsm.interfaces import Child, Init, Mutation, Tensor
 from tfsm.kernels.random import fold_in, gaussian, root_seed

@@ -17,12 +17,12 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import make_plan, needs_autograph
-from tfsm.evolution.divergence_target import DivergenceTarget
+from tfsm.evolution.divergence import DivergenceTarget
 from tfsm.evolution.variation import map_one_by_one, mutate_batch
 from tfsm.interfaces import Child, Mutation, Nest, Tensor
 from tfsm.kernels.sensitivity import divergence as divergence_of_rows
-from tfsm.models.compatibility import check_differentiable
 from tfsm.models.genome import check_model
+from tfsm.models.loading import check_differentiable
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 from tfsm.plugins.options import Divergence, option_names, validate

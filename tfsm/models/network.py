@@ -17,8 +17,8 @@ from tfsm.kernels.random import gaussian
 from tfsm.kernels.sensitivity import SumOverExamples, add_batch_axis
 from tfsm.models.genome import Layout, Section, check_model, copy_model, find_sections, flatten, unflatten
 from tfsm.models.names import HEAD, assign_shares, parse_patterns
-from tfsm.models.per_example_gradients import PerExampleGradients
 from tfsm.models.program import Program
+from tfsm.models.weights import PerExampleGradients
 
 if TYPE_CHECKING:
     from tfsm.models.stepper import Stepper

@@ -16,9 +16,8 @@ import tensorflow as tf
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Tensor
 from tfsm.kernels.experience import IndexedFrames
-from tfsm.models.per_example_gradients import PerExampleGradients
 from tfsm.models.rules import Rule, rule_for
-from tfsm.models.weights import RecurrentStates, Weights, accepts_training, call_folded
+from tfsm.models.weights import PerExampleGradients, RecurrentStates, Weights, accepts_training, call_folded
 
 
 @dataclass(frozen=True)

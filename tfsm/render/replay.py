@@ -17,7 +17,7 @@ from tfsm.models.network import build_network
 from tfsm.plugins import Plugins
 from tfsm.plugins.registry import build_part
 from tfsm.render.video import SideBySide
-from tfsm.runs.finished_run import open_run
+from tfsm.runs.result import open_run
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from tfsm.analysis import SolvedCurve
 from tfsm.analysis.results import method_names
 from tfsm.errors import TfsmError
 from tfsm.report.alt_text import describe_figure, list_drawable_figures
-from tfsm.report.document import write_file
 from tfsm.report.findings import Diagnostic, Findings, SensitivityQuantiles
 from tfsm.report.formatting import format_percent, replace_unprintable, shorten
 from tfsm.report.plot_style import (
@@ -36,6 +35,7 @@ from tfsm.report.plot_style import (
     house_style,
     new_figure,
 )
+from tfsm.report.tables import write_file
 
 if TYPE_CHECKING:
     from tfsm.analysis.robustness import MutantSample, Robustness

@@ -19,9 +19,8 @@ from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import Adaptation, Variation
 from tfsm.interfaces import Domain, Mutation, Selection, StatefulSelection, SupportsAnyModel
 from tfsm.kernels.random import fold_in, root_seed
-from tfsm.models.compatibility import check_compatible, check_differentiable, is_known_differentiable
 from tfsm.models.genome import check_model
-from tfsm.models.loading import load_or_build_model
+from tfsm.models.loading import check_compatible, check_differentiable, is_known_differentiable, load_or_build_model
 from tfsm.models.network import Network, build_network
 from tfsm.plugins import Plugins, load_plugins
 from tfsm.plugins.options import parse_divergence
@@ -29,7 +28,7 @@ from tfsm.plugins.registry import Entry, Kind, build_part
 from tfsm.settings import ResolvedSettings, Settings, resolve
 
 if TYPE_CHECKING:
-    from tfsm.evolution.divergence_target import DivergenceTarget
+    from tfsm.evolution.divergence import DivergenceTarget
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def divergence_target(settings: Settings) -> DivergenceTarget | None:
     """Return how children are rescaled; None if the settings have an intensity."""
     if settings.divergence is None:
         return None
-    from tfsm.evolution.divergence_target import DivergenceTarget
+    from tfsm.evolution.divergence import DivergenceTarget
 
     return DivergenceTarget(relative=parse_divergence(settings.divergence).relative)
 
@@ -228,7 +227,7 @@ def _build_network(settings: Settings, model: keras.Model, initializer: Initiali
 
 def collect_notes(settings: Settings, plan: Plan, domain: Domain) -> list[str]:
     """Return notes for the user before a run."""
-    notes = [plan.note] if plan.note else []
+    notes = [*([plan.note] if plan.note else []), *getattr(domain, "notes", ())]
     if settings.evaluation_timeout is not None and getattr(domain, "compiled", True):
         notes.append("evaluation_timeout has no effect: the domain is compiled together with the loop")
     return notes

@@ -81,6 +81,7 @@ def run_study(
         notify: receives messages for the user.
         backend: where the experiments run; in this process, one after another, if None.
     """
+    notify = _notify_once(notify)  # members of a study have the same notes
     domain = members[0].resolved.settings.domain
     directory, previous = _open(out, kind, domain)
     with DirectoryLock(directory):
@@ -115,6 +116,18 @@ def run_study(
             write_json(directory / STUDY, record | {"status": status, "ended": timestamp()})
         seconds = {name: result.seconds for name, result in results.items()}
         return StudyResult(directory, seconds, status == "interrupted")
+
+
+def _notify_once(notify: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that passes on every message once."""
+    seen: set[str] = set()
+
+    def notify_once(message: str) -> None:
+        if message not in seen:
+            seen.add(message)
+            notify(message)
+
+    return notify_once
 
 
 def _run_one_by_one(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Gt, Le
 from typing_extensions import Doc
 
 from tfsm import hookimpl
@@ -29,6 +29,20 @@ class GymOptions:
         int | None, Ge(1), Doc("maximum steps per episode; none: the environment's own limit, or 10,000 if it has none")
     ] = None
     hold: Annotated[int, Ge(1), Doc("steps per action")] = 1
+    text: Annotated[Literal["drop", "words"], Doc("text in observations: drop it, or count its words in 64 bins")] = (
+        "drop"
+    )
+    flatten: Annotated[bool, Doc("treat images as plain numbers, so that observations are one vector")] = False
+    grayscale: Annotated[bool, Doc("convert images to gray levels")] = False
+    resize: Annotated[int | None, Ge(1), Doc("side of the square that images are resized to; needs OpenCV")] = None
+    stack: Annotated[int, Ge(1), Doc("latest observations that are seen together")] = 1
+    frame_skip: Annotated[
+        int, Ge(1), Doc("steps per action, of which the maximum of the last two images is seen, as in Atari games")
+    ] = 1
+    sticky: Annotated[
+        float | None, Ge(0), Le(1), Doc("probability that the previous action is repeated; none: as the environment is")
+    ] = None
+    clip_reward: Annotated[float | None, Gt(0), Doc("bound of each step's reward; none: not bounded")] = None
     threshold: Annotated[
         float | None, Doc("fitness that counts as solved; none: the environment's reward threshold, if it has one")
     ] = None
@@ -42,6 +56,10 @@ class GymOptions:
         Doc("bounds: scale observations to [-1, 1]; sampled: standardize by mean and deviation under random actions"),
     ] = "none"
     remembered: Annotated[int, Ge(1), Doc("observations kept as experience, over all episodes")] = 32
+    policy: Annotated[
+        Literal["default", "mlp", "lstm", "nature-cnn"],
+        Doc("default: convolutions for images, then hidden layers; mlp: hidden layers only; nature-cnn: DQN's network"),
+    ] = "default"
     recurrent: Annotated[
         Literal["none", "simple-rnn", "gru", "lstm"], Doc("recurrent layer in place of the last hidden layer")
     ] = "none"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any, ClassVar, Final
@@ -14,10 +14,10 @@ from tfsm.errors import TfsmError
 from tfsm.interfaces import Evaluation, Film, Nest, Tensor
 from tfsm.models.network import Network
 from tfsm.render.video import WithTiles
-from tfsm.rollouts import convolution_layers, hidden_layers, output_layer, policy_network
+from tfsm.rollouts import convolution_layers, hidden_layers, output_layer
 from tfsm_domains.gym import GymOptions
-from tfsm_domains.gym.rollout import EpisodeRunner
-from tfsm_domains.gym.spaces import ActionDecoder, to_inputs
+from tfsm_domains.gym.rollout import EpisodeRunner, normalization_layer, to_inputs
+from tfsm_domains.gym.spaces import ActionDecoder, ObservationEncoder
 
 RECURRENT_LAYERS: Final[dict[str, Any]] = {
     "simple-rnn": keras.layers.SimpleRNN,
@@ -26,57 +26,75 @@ RECURRENT_LAYERS: Final[dict[str, Any]] = {
 }
 
 
-def network_for(template: Mapping[str, np.ndarray], decoder: ActionDecoder, options: GymOptions) -> keras.Model:
-    """Return a small network, built.
+def network_for(encoder: ObservationEncoder, decoder: ActionDecoder, options: GymOptions) -> keras.Model:
+    """Return a network for an environment, built.
 
     Args:
-        template: one observation, by input name.
+        encoder: turns observations into network inputs.
         decoder: reads the network's outputs.
-        options: the size of the network, and whether it is recurrent.
+        options: the kind and size of the network.
     """
-    if options.recurrent != "none":
-        return _recurrent_network(template, decoder, options)
+    template = encoder.template
+    recurrent = options.recurrent if options.policy != "lstm" else "lstm"
+    if recurrent != "none" or options.policy == "nature-cnn":
+        if len(template) > 1:
+            kind = "policy=nature-cnn" if recurrent == "none" else f"recurrent={recurrent}"
+            raise TfsmError(
+                f"{kind}: such a network takes one input, but {options.env!r} has {len(template)}: "
+                f"{', '.join(template)}; with --set flatten=yes they are one vector"
+            )
+        (seen,) = template.values()
+        if options.policy == "nature-cnn":
+            return _nature_network(seen.shape, decoder, options)
+        return _recurrent_network(seen.shape, recurrent, encoder, decoder, options)
     if len(template) > 1:
-        return _multi_input_network(template, decoder, options)
+        return _multi_input_network(encoder, decoder, options)
     (seen,) = template.values()
-    return policy_network(
-        seen.shape, decoder.outputs, layers=options.layers, units=options.units, activation=decoder.activation
-    )
+    front = _front_layers(seen.shape, "", encoder, options)
+    return keras.Sequential([keras.Input(seen.shape), *front, *_last_layers(decoder, options)], name="player")
 
 
-def _multi_input_network(
-    template: Mapping[str, np.ndarray], decoder: ActionDecoder, options: GymOptions
-) -> keras.Model:
-    inputs = {name: keras.Input(seen.shape, name=name) for name, seen in template.items()}
+def _front_layers(
+    shape: tuple[int, ...], name: str, encoder: ObservationEncoder, options: GymOptions
+) -> list[keras.layers.Layer]:
+    """Return the layers that turn one input into a vector."""
+    if len(shape) == 1:
+        return normalization_layer(encoder)
+    if options.policy == "mlp":
+        return [keras.layers.Flatten(name=f"{name}flat")]
+    return convolution_layers(shape, name)
+
+
+def _last_layers(decoder: ActionDecoder, options: GymOptions) -> list[keras.layers.Layer]:
+    return [*hidden_layers(options.layers, options.units), output_layer(decoder.outputs, decoder.activation)]
+
+
+def _multi_input_network(encoder: ObservationEncoder, decoder: ActionDecoder, options: GymOptions) -> keras.Model:
+    inputs = {name: keras.Input(seen.shape, name=name) for name, seen in encoder.template.items()}
     parts = []
     for name, x in inputs.items():
-        for layer in convolution_layers(template[name].shape, f"{name}_") if template[name].ndim > 1 else ():
+        for layer in _front_layers(tuple(x.shape[1:]), f"{name}_", encoder, options):
             x = layer(x)
         parts.append(x)
     x = keras.layers.Concatenate(name="together")(parts)
-    for layer in [*hidden_layers(options.layers, options.units), output_layer(decoder.outputs, decoder.activation)]:
+    for layer in _last_layers(decoder, options):
         x = layer(x)
     return keras.Model(inputs, x, name="player")
 
 
-def _recurrent_network(template: Mapping[str, np.ndarray], decoder: ActionDecoder, options: GymOptions) -> keras.Model:
-    if len(template) > 1:
-        raise TfsmError(
-            f"recurrent={options.recurrent}: a recurrent network takes one input, but {options.env!r} has "
-            f"{len(template)}: {', '.join(template)}"
-        )
-    (seen,) = template.values()
-    front = []
-    if seen.ndim > 1:
-        picture = keras.Sequential([keras.Input(seen.shape), *convolution_layers(seen.shape)], name="eye")
+def _recurrent_network(
+    shape: tuple[int, ...], kind: str, encoder: ObservationEncoder, decoder: ActionDecoder, options: GymOptions
+) -> keras.Model:
+    front = normalization_layer(encoder) if len(shape) == 1 else []
+    if len(shape) > 1:
+        picture = keras.Sequential([keras.Input(shape), *convolution_layers(shape)], name="eye")
         front.append(keras.layers.TimeDistributed(picture, name="each_time"))
-    memory = RECURRENT_LAYERS[options.recurrent](options.units, return_sequences=True, name="memory")
     return keras.Sequential(
         [
-            keras.Input((options.remembered, *seen.shape)),
+            keras.Input((options.remembered, *shape)),
             *front,
             *hidden_layers(options.layers - 1, options.units),
-            memory,
+            RECURRENT_LAYERS[kind](options.units, return_sequences=True, name="memory"),
             output_layer(decoder.outputs, decoder.activation),
         ],
         name="player",
@@ -85,6 +103,27 @@ def _recurrent_network(template: Mapping[str, np.ndarray], decoder: ActionDecode
 
 MAX_TILES: Final = 12
 """How many more genomes a film shows."""
+
+NATURE_SIDE: Final = 36
+"""The smallest side of an image that the convolutions of the Nature network leave something of."""
+
+
+def _nature_network(shape: tuple[int, ...], decoder: ActionDecoder, options: GymOptions) -> keras.Model:
+    """Return the network of Mnih et al. (2015): three convolutions and 512 units, with ReLU."""
+    if len(shape) != 3 or min(shape[:2]) < NATURE_SIDE:
+        raise TfsmError(
+            f"policy=nature-cnn: expected images of at least {NATURE_SIDE}x{NATURE_SIDE} pixels, but the observations "
+            f"of {options.env!r} have the shape {shape}"
+        )
+    convolutions = [
+        keras.layers.Conv2D(filters, size, stride, activation="relu", name=f"convolution_{i + 1}")
+        for i, (filters, size, stride) in enumerate([(32, 8, 4), (64, 4, 2), (64, 3, 1)])
+    ]
+    dense = [keras.layers.Flatten(name="flat"), keras.layers.Dense(512, activation="relu", name="hidden")]
+    last = output_layer(decoder.outputs, decoder.activation)
+    return keras.Sequential([keras.Input(shape), *convolutions, *dense, last], name="player")
+
+
 CONFIRM_BATCH: Final = 20
 """Episodes played side by side to confirm a solution."""
 
@@ -100,9 +139,14 @@ class Gym(GymOptions):
         """The environments, made on first use, so that the domain can be listed and built without Gymnasium."""
         return EpisodeRunner(self._options())  # not the domain itself: the runner ends with it
 
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know before a run: what is not observed, and what the environment warns about."""
+        return self.runner.notes
+
     def network(self) -> keras.Model:
-        """Return a small network that fits the observation and action spaces."""
-        return network_for(self.runner.encoder.template, self.runner.decoder, self)
+        """Return a network that fits the observation and action spaces."""
+        return network_for(self.runner.encoder, self.runner.decoder, self)
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let genomes `[B, P]` act; behavior is the mean return, the mean length and the share that terminated."""

@@ -1,105 +1,31 @@
-"""Make Gymnasium environments, and step many copies of one, in this process or in several."""
+"""Step many copies of an environment, in this process or in several."""
 
 from __future__ import annotations
 
-import ast
-import importlib
-import importlib.util
-import json
+import mmap
+import os
 import pickle
-import re
-import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
 from typing import Any, Final, NamedTuple, Protocol
 
-from tfsm.errors import TfsmError, import_optional
-from tfsm.parallel.processes import Channel, ChildProcess, count_cores
+import numpy as np
 
-PURPOSE: Final = "the domain 'gym'"
-LIMIT: Final = 10_000
-"""Steps per episode if neither the user nor the environment sets a limit; some environments never terminate."""
-OURS: Final = "tfsm/"
-"""The namespace of tfsm's own environments."""
+from tfsm.errors import TfsmError
+from tfsm.parallel.processes import Channel, ChildProcess, count_cores
+from tfsm_domains.gym.environment import (
+    PURPOSE,
+    EnvConfig,
+    describe_env_error,
+    env_error,
+    make_env,
+    quiet_gymnasium,
+)
+from tfsm_domains.gym.spaces import ObservationEncoder
+
 GRACE_SECONDS: Final = 5.0
 """Time for a process to end by itself."""
-_PROTOCOL: Final = pickle.HIGHEST_PROTOCOL  # without buffers on the side, which cost more than they save here
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
-
-
-class EnvConfig(NamedTuple):
-    """How to make an environment; can be pickled."""
-
-    name: str
-    options: Mapping[str, Any]
-    steps: int | None
-    """Maximum steps per episode; None: the environment's own limit."""
-    spec: Any = None
-    """The spec registered under that name, for processes in which it is not registered."""
-
-
-def gymnasium() -> Any:
-    """Import Gymnasium."""
-    return import_optional("gymnasium", extra="gym", purpose=PURPOSE)
-
-
-def parse_env_options(text: str) -> dict[str, Any]:
-    """Parse keyword arguments from JSON or a Python dict literal.
-
-    >>> parse_env_options('{"map_name": "8x8"}') == parse_env_options("{'map_name': '8x8'}")
-    True
-    """
-    for read in (json.loads, ast.literal_eval):
-        try:
-            options = read(text)
-        except (TypeError, ValueError, SyntaxError):
-            continue
-        if isinstance(options, dict) and all(isinstance(key, str) for key in options):
-            return options
-    raise TfsmError(f'env_options={text}: expected keyword arguments as JSON, such as {{"map_name": "8x8"}}')
-
-
-def make_env(config: EnvConfig, *, warn: bool = True, render: bool = False) -> Any:
-    """Make an environment.
-
-    Args:
-        config: which environment, and its options.
-        warn: whether to warn about an outdated version.
-        render: whether to render frames.
-    """
-    gym = gymnasium()
-    if config.name.startswith(OURS) and importlib.util.find_spec("tfsm_domains.envs") is not None:
-        importlib.import_module("tfsm_domains.envs")
-    if ":" in config.name and "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # as with `python -m`, for modules of the user
-    options = dict(config.options) | ({"render_mode": "rgb_array"} if render else {})
-    if config.steps is not None:
-        options["max_episode_steps"] = config.steps
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            env = gym.make(config.spec or config.name, **{"disable_env_checker": True, **options})
-        except Exception as error:
-            raise TfsmError(f"the environment {config.name!r} cannot be made: {describe_env_error(error)}") from error
-    for text in dict.fromkeys(_strip_colors(str(warning.message)) for warning in caught) if warn else ():
-        if "version" in text:
-            warnings.warn(text, stacklevel=2)
-    limited = env.spec is not None and env.spec.max_episode_steps is not None
-    return env if limited else gym.wrappers.TimeLimit(env, LIMIT)
-
-
-def registered_spec(env: Any) -> Any:
-    """Return the registered spec of an environment, or None."""
-    return gymnasium().registry.get(env.spec.id) if env.spec is not None else None
-
-
-def describe_env_error(error: BaseException) -> str:
-    """Return an error's message on one line, with its type unless it is one of Gymnasium's own."""
-    message = " ".join(str(error).split())
-    is_gymnasium = type(error).__module__.partition(".")[0] == "gymnasium"
-    return message if is_gymnasium and message else f"{type(error).__name__}: {message}".removesuffix(": ")
 
 
 def describe_pickle_error(name: str, error: BaseException) -> str:
@@ -108,41 +34,34 @@ def describe_pickle_error(name: str, error: BaseException) -> str:
     return f"{what} cannot be sent to another process ({describe_env_error(error)}): use --set vector=sync"
 
 
-@contextmanager
-def quiet_gymnasium() -> Iterator[None]:
-    """Suppress Gymnasium's warnings about how environments are used."""
-    logger = gymnasium().logger
-    before, logger.min_level = logger.min_level, logger.ERROR
-    try:
-        yield
-    finally:
-        logger.min_level = before
+class StepResults(NamedTuple):
+    """The results of one action in each of N environments."""
 
-
-def _strip_colors(text: str) -> str:
-    return " ".join(_COLOUR.sub("", text).removeprefix("WARN: ").split())
-
-
-class StepResult(NamedTuple):
-    """The result of one action."""
-
-    observation: Any
-    reward: float
-    """The sum over all steps of the action."""
-    terminated: bool
-    truncated: bool
-    steps: int
+    observations: list[np.ndarray]
+    """`[N, ...]` per network input."""
+    reward: np.ndarray
+    """`[N]`, the sum over all steps of the action."""
+    terminated: np.ndarray
+    """`[N]`, bool"""
+    truncated: np.ndarray
+    """`[N]`, bool"""
+    steps: np.ndarray
+    """`[N]`"""
 
 
 class EnvPool(Protocol):
     """Many copies of an environment, numbered from 0."""
 
-    def reset(self, seeds: Sequence[int]) -> list[Any]:
-        """Start one episode per seed and return the first observations."""
+    def reset(self, seeds: Sequence[int]) -> list[np.ndarray]:
+        """Start one episode per seed and return the first observations, `[N, ...]` per network input."""
         ...
 
-    def step(self, numbers: Sequence[int], actions: Sequence[Any], hold: int) -> list[StepResult]:
-        """Act in some of the environments, `hold` steps per action."""
+    def start_step(self, numbers: np.ndarray, actions: np.ndarray, hold: int) -> None:
+        """Begin to act in some of the environments, `hold` steps per action."""
+        ...
+
+    def finish_step(self) -> StepResults:
+        """Wait for the results."""
         ...
 
     def close(self) -> None:
@@ -155,28 +74,57 @@ class LocalEnvPool:
 
     Args:
         name: the environment's name, for messages.
+        encoder: turns observations into network inputs.
         make: makes one copy.
     """
 
-    def __init__(self, name: str, make: Callable[[], Any]) -> None:
-        self._name, self._make = name, make
-        self._envs: list[Any] = []
+    def __init__(self, name: str, encoder: ObservationEncoder, make: Callable[[], Any]) -> None:
+        self._name, self._encoder, self._make = name, encoder, make
+        self._envs: dict[int, Any] = {}
+        self._request: tuple[np.ndarray, np.ndarray, int] | None = None
 
-    def reset(self, seeds: Sequence[int]) -> list[Any]:
+    def reset(self, seeds: Sequence[int]) -> list[np.ndarray]:
         """Start episodes."""
-        while len(self._envs) < len(seeds):
-            self._envs.append(self._make())
+        return self.reset_some(range(len(seeds)), seeds)
+
+    def reset_some(self, numbers: Sequence[int], seeds: Sequence[int]) -> list[np.ndarray]:
+        """Start episodes in some of the environments."""
+        for number in numbers:
+            if number not in self._envs:
+                self._envs[number] = self._make()
         try:
-            return [env.reset(seed=seed)[0] for env, seed in zip(self._envs, seeds, strict=False)]
+            return self._encoder.encode(
+                [self._envs[number].reset(seed=int(seed))[0] for number, seed in zip(numbers, seeds, strict=True)]
+            )
         except TfsmError:
             raise  # already a message for the user
         except Exception as error:
             raise env_error(self._name, "reset", error) from error
 
-    def step(self, numbers: Sequence[int], actions: Sequence[Any], hold: int) -> list[StepResult]:
+    def start_step(self, numbers: np.ndarray, actions: np.ndarray, hold: int) -> None:
+        """Take note of the actions; the environments take their steps in `finish_step`."""
+        self._request = numbers, actions, hold
+
+    def finish_step(self) -> StepResults:
         """Act in some environments."""
+        assert self._request is not None, "start_step comes first"
+        return self.step(*self._request)
+
+    def step(self, numbers: np.ndarray, actions: np.ndarray, hold: int) -> StepResults:
+        """Act in some environments."""
+        observations, others = [], []
         try:
-            return [repeat_action(self._envs[i], action, hold) for i, action in zip(numbers, actions, strict=True)]
+            for number, action in zip(numbers.tolist(), actions, strict=True):
+                step = self._envs[number].step
+                observation, reward, terminated, truncated, _ = step(action)
+                total, steps = float(reward), 1
+                while steps < hold and not (terminated or truncated):
+                    observation, reward, terminated, truncated, _ = step(action)
+                    total, steps = total + float(reward), steps + 1
+                observations.append(observation)
+                others.append((total, bool(terminated), bool(truncated), steps))
+            arrays = [np.array(values) for values in zip(*others, strict=True)]
+            return StepResults(self._encoder.encode(observations), *arrays)
         except TfsmError:
             raise
         except Exception as error:
@@ -184,25 +132,60 @@ class LocalEnvPool:
 
     def close(self) -> None:
         """Close all."""
-        for env in self._envs:
+        for env in self._envs.values():
             with suppress(Exception):  # it is not used again, so errors do not matter
                 env.close()
         self._envs.clear()
 
 
-def repeat_action(env: Any, action: Any, times: int) -> StepResult:
-    """Repeat an action for some steps, or until the episode is over."""
-    total, steps = 0.0, 0
-    while True:
-        observation, reward, terminated, truncated, _ = env.step(action)
-        total, steps = total + float(reward), steps + 1
-        if terminated or truncated or steps == times:
-            return StepResult(observation, total, bool(terminated), bool(truncated), steps)
+class SharedArrays:
+    """What this process and those with the environments exchange, in memory that all of them see.
 
+    Pickled arrays took a third of the time of a step in HalfCheetah.
 
-def env_error(name: str, what: str, error: Exception) -> TfsmError:
-    """Return the error for an environment that raised one."""
-    return TfsmError(f"the environment {name!r} failed in {what}(): {describe_env_error(error)}")
+    Args:
+        template: an action and an observation, one array per network input.
+        count: N, the number of environments.
+        file: the file in memory; a new one if None.
+    """
+
+    def __init__(self, template: Sequence[np.ndarray], count: int, file: str | None = None) -> None:
+        fields = [np.zeros((), np.int64), *[np.zeros((), bool)] * 3, np.zeros(()), np.zeros((), np.int64), *template]
+        starts = np.cumsum([0, *(-(-count * field.nbytes // 64) * 64 for field in fields)])
+        if file is None:
+            folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+            number, file = tempfile.mkstemp(prefix="tfsm-gym-", dir=folder)
+            os.truncate(number, int(starts[-1]))
+            os.close(number)
+        self.file, self.count = file, count
+        with open(file, "r+b") as opened:
+            memory = mmap.mmap(opened.fileno(), int(starts[-1]))
+        self.seeds, self.active, self.terminated, self.truncated, self.reward, self.steps, self.actions, *rest = (
+            np.ndarray((count, *field.shape), field.dtype, memory, int(start))
+            for field, start in zip(fields, starts[:-1], strict=True)
+        )
+        self.observations: list[np.ndarray] = rest
+
+    def write(self, numbers: np.ndarray, results: StepResults) -> None:
+        """Write the results of environments."""
+        self.write_observations(numbers, results.observations)
+        self.reward[numbers], self.steps[numbers] = results.reward, results.steps
+        self.terminated[numbers], self.truncated[numbers] = results.terminated, results.truncated
+
+    def write_observations(self, numbers: np.ndarray, observations: Sequence[np.ndarray]) -> None:
+        """Write observations of environments."""
+        for array, observed in zip(self.observations, observations, strict=True):
+            array[numbers] = observed
+
+    def read(self, numbers: np.ndarray) -> StepResults:
+        """Return the results of environments."""
+        others = self.reward, self.terminated, self.truncated, self.steps
+        return StepResults([array[numbers] for array in self.observations], *(array[numbers] for array in others))
+
+    def unlink(self) -> None:
+        """Remove the file, as soon as all processes have opened it; its memory remains until they end."""
+        with suppress(OSError):  # removed already, or, on some systems, still open
+            os.unlink(self.file)
 
 
 class EnvProcess:
@@ -210,35 +193,36 @@ class EnvProcess:
 
     Args:
         config: how to make one.
+        encoder: turns observations into network inputs.
+        share: the number of this process, and of all.
     """
 
-    def __init__(self, config: EnvConfig) -> None:
+    def __init__(self, config: EnvConfig, encoder: ObservationEncoder, share: tuple[int, int]) -> None:
         import cloudpickle  # comes with Gymnasium, and pickles classes of a script by value
 
         self._name = config.name
         try:
-            content = cloudpickle.dumps(config)
+            content = cloudpickle.dumps((config, encoder, share))
         except Exception as error:
             raise TfsmError(describe_pickle_error(config.name, error)) from error
         self._process = ChildProcess("tfsm_domains.gym.env_pool:serve")
         self.send("config", content)
 
-    def send(self, kind: str, content: bytes) -> None:
-        """Send a request, pickled."""
+    def send(self, kind: str, content: bytes = b"") -> None:
+        """Send a request."""
         try:
             self._process.channel.send(kind, [content])
         except OSError:
             raise self._death() from None
 
-    def receive(self) -> list[Any]:
-        """Wait for the results of the last request."""
+    def receive(self) -> None:
+        """Wait until the last request is done."""
         try:
             kind, (content,) = self._process.channel.receive()
         except (EOFError, OSError):
             raise self._death() from None
         if kind == "failed":
             raise TfsmError(content.decode())
-        return list(pickle.loads(content))
 
     def close(self) -> None:
         """End the process."""
@@ -254,98 +238,197 @@ class ProcessEnvPool:
 
     Args:
         config: how to make one.
+        encoder: turns observations into network inputs; the processes do that.
+        action: an action, for its shape and type.
         processes: number of processes; one per core if None.
     """
 
-    def __init__(self, config: EnvConfig, processes: int | None = None) -> None:
-        self._config = config
+    def __init__(
+        self, config: EnvConfig, encoder: ObservationEncoder, action: np.ndarray, processes: int | None = None
+    ) -> None:
+        self._config, self._encoder = config, encoder
+        self._template = [action, *encoder.template.values()]
         self._limit = processes or count_cores()
         self._processes: list[EnvProcess] = []
+        self._busy: list[EnvProcess] = []
+        self._shared: SharedArrays | None = None
 
-    def reset(self, seeds: Sequence[int]) -> list[Any]:
+    def reset(self, seeds: Sequence[int]) -> list[np.ndarray]:
         """Start episodes."""
-        while len(self._processes) < min(self._limit, len(seeds)):
-            self._processes.append(EnvProcess(self._config))
-        return self._request("reset", range(len(seeds)), [int(seed) for seed in seeds], 0)
+        shared, numbers = self._share(len(seeds)), np.arange(len(seeds))
+        shared.seeds[numbers] = seeds
+        self._send("reset", numbers)
+        self._wait()
+        return shared.read(numbers).observations
 
-    def step(self, indices: Sequence[int], actions: Sequence[Any], hold: int) -> list[StepResult]:
-        """Take a step in some of the environments."""
-        return self._request("step", indices, actions, hold)
+    def start_step(self, numbers: np.ndarray, actions: np.ndarray, hold: int) -> None:
+        """Let the processes begin with a step in some of the environments."""
+        assert self._shared is not None, "reset comes first"
+        self._shared.actions[numbers] = actions
+        self._send("step", numbers, b"%d" % hold)
+
+    def finish_step(self) -> StepResults:
+        """Wait for the results of the step."""
+        assert self._shared is not None, "reset comes first"
+        numbers = np.flatnonzero(self._shared.active)
+        self._wait()
+        return self._shared.read(numbers)
 
     def close(self) -> None:
         """End all processes."""
         for process in self._processes:
             process.close()
         self._processes.clear()
+        if self._shared is not None:
+            self._shared.unlink()
+        self._shared = None
 
-    def _request(self, kind: str, indices: Sequence[int], arguments: Sequence[Any], hold: int) -> list[Any]:
-        shares: list[list[int]] = [[] for _ in self._processes]
-        for place, index in enumerate(indices):
-            shares[index % len(shares)].append(place)
-        busy = [(process, share) for process, share in zip(self._processes, shares, strict=True) if share]
-        results: list[Any] = [None] * len(indices)
+    def _share(self, count: int) -> SharedArrays:
+        """Return memory for at least that many environments, which all processes have opened."""
+        if self._shared is not None and self._shared.count >= count:
+            return self._shared
+        if not self._processes or len(self._processes) < min(self._limit, count):
+            self.close()  # which environments a process has depends on the number of processes
+            total = min(self._limit, count)
+            try:
+                for number in range(total):
+                    self._processes.append(EnvProcess(self._config, self._encoder, (number, total)))
+            except BaseException:
+                self.close()
+                raise
+        self._shared = SharedArrays(self._template, count)
         try:
-            for process, share in busy:
-                process.send(kind, pickle.dumps(([(indices[i], arguments[i]) for i in share], hold), _PROTOCOL))
-            for process, share in busy:
-                for place, result in zip(share, process.receive(), strict=True):
-                    results[place] = result
+            content = pickle.dumps((self._template, count, self._shared.file))
+            self._busy = list(self._processes)
+            for process in self._busy:
+                process.send("memory", content)
+            self._wait()
+        finally:
+            shared = self._shared
+            if shared is not None:
+                shared.unlink()
+        assert shared is not None
+        return shared
+
+    def _send(self, kind: str, numbers: np.ndarray, content: bytes = b"") -> None:
+        """Send a request to all processes that have some of these environments."""
+        assert self._shared is not None
+        self._shared.active[:] = False
+        self._shared.active[numbers] = True
+        total = len(self._processes)
+        self._busy = [process for i, process in enumerate(self._processes) if self._shared.active[i::total].any()]
+        try:
+            for process in self._busy:
+                process.send(kind, content)
+        except BaseException:
+            self.close()
+            raise
+
+    def _wait(self) -> None:
+        """Wait until all processes are done."""
+        try:
+            for process in self._busy:
+                process.receive()
         except BaseException:
             self.close()  # unread results would be taken for those of the next request
             raise
-        return results
 
 
 def serve(channel: Channel) -> None:
     """Serve requests in a process of a `ProcessEnvPool`, until the channel is closed.
 
     Args:
-        channel: receives the pickled `EnvConfig` first, then requests to reset or step environments.
+        channel: receives the pickled `EnvConfig`, encoder and share first, then requests to reset or step environments.
     """
     _, (content,) = channel.receive()
     try:
-        share = _EnvShare(pickle.loads(content))
+        config, encoder, (first, total) = pickle.loads(content)
     except Exception as error:
         channel.receive()  # the first request, which this answers
         channel.send("failed", [describe_pickle_error("", error).encode()])
         return
-    with quiet_gymnasium(), closing(share), suppress(EOFError, OSError):  # until the other end is closed
+    pool = LocalEnvPool(config.name, encoder, lambda: make_env(config))
+    with quiet_gymnasium(), closing(pool), suppress(EOFError, OSError):  # until the other end is closed
         while True:
             kind, (request,) = channel.receive()
-            items, hold = pickle.loads(request)
             try:
-                results = pickle.dumps(share.handle(kind, items, hold), _PROTOCOL)
+                if kind == "memory":
+                    shared = SharedArrays(*pickle.loads(request))
+                else:
+                    numbers = np.flatnonzero(shared.active[first::total]) * total + first
+                    if kind == "reset":
+                        shared.write_observations(numbers, pool.reset_some(numbers.tolist(), shared.seeds[numbers]))
+                    else:
+                        shared.write(numbers, pool.step(numbers, shared.actions[numbers], int(request)))
             except TfsmError as error:
                 channel.send("failed", [str(error).encode()])
             else:
-                channel.send("done", [results])
+                channel.send("done", [b""])
 
 
-class _EnvShare:
-    """The environments of one process.
+class RenderedEnv:
+    """An environment that is rendered in a process of its own.
+
+    MuJoCo's software rendering and TensorFlow both contain LLVM, and crash in one process.
 
     Args:
-        config: how to make one.
+        config: how to make the environment.
     """
 
     def __init__(self, config: EnvConfig) -> None:
-        self._config = config
-        self._envs: dict[int, Any] = {}
+        self._name = config.name
+        self._process = ChildProcess("tfsm_domains.gym.env_pool:serve_rendered")
+        self.render_mode, self.metadata = self._call("make", config)
 
-    def handle(self, kind: str, items: list[tuple[int, Any]], hold: int) -> list[Any]:
-        """Reset or step some environments by their index."""
-        for index, _ in items:
-            if index not in self._envs:
-                self._envs[index] = make_env(self._config, warn=False)
-        try:
-            if kind == "step":
-                return [repeat_action(self._envs[index], action, hold) for index, action in items]
-            return [self._envs[index].reset(seed=seed)[0] for index, seed in items]
-        except Exception as error:
-            raise env_error(self._config.name, kind, error) from error
+    def reset(self, *, seed: int) -> Any:
+        """Start an episode."""
+        return self._call("reset", seed)
+
+    def step(self, action: Any) -> Any:
+        """Take one step."""
+        return self._call("step", action)
+
+    def render(self) -> Any:
+        """Return a frame."""
+        return self._call("render", None)
 
     def close(self) -> None:
-        """Close all environments."""
-        for env in self._envs.values():
-            with suppress(Exception):
-                env.close()
+        """End the process."""
+        self._process.close(GRACE_SECONDS)
+
+    def _call(self, kind: str, argument: Any) -> Any:
+        import cloudpickle
+
+        try:
+            self._process.channel.send(kind, [cloudpickle.dumps(argument)])
+            answer, (content,) = self._process.channel.receive()
+        except (EOFError, OSError):
+            reason = self._process.describe_exit(GRACE_SECONDS)
+            raise TfsmError(f"{PURPOSE}: the process that rendered {self._name!r} has ended ({reason})") from None
+        if answer == "failed":
+            raise TfsmError(content.decode())
+        return pickle.loads(content)
+
+
+def serve_rendered(channel: Channel) -> None:
+    """Serve a `RenderedEnv`, until the channel is closed."""
+    with ExitStack() as stack, quiet_gymnasium(), suppress(EOFError, OSError):
+        while True:
+            kind, (content,) = channel.receive()
+            try:
+                argument = pickle.loads(content)
+                if kind == "make":
+                    env = make_env(argument, render=True)
+                    stack.callback(env.close)
+                    answer: Any = env.render_mode, dict(env.metadata)
+                elif kind == "reset":
+                    answer = env.reset(seed=argument)[0], {}
+                elif kind == "step":
+                    answer = (*env.step(argument)[:4], {})
+                else:
+                    answer = np.asarray(env.render())
+                channel.send("done", [pickle.dumps(answer)])
+            except TfsmError as error:
+                channel.send("failed", [str(error).encode()])
+            except Exception as error:
+                channel.send("failed", [describe_env_error(error).encode()])

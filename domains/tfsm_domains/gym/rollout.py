@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import Any, Final, NamedTuple, Protocol
 
+import keras
 import numpy as np
+import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Tensor
+from tfsm.interfaces import Nest, Tensor
 from tfsm.models.network import Network
 from tfsm.render.canvas import headless_display
 from tfsm.render.video import RecordedFilm
 from tfsm.rollouts import ExperienceReservoir, Policy, PolicyCompiler, pick_evenly
 from tfsm_domains.gym import GymOptions
-from tfsm_domains.gym.env_pool import (
+from tfsm_domains.gym.env_pool import EnvPool, LocalEnvPool, ProcessEnvPool, RenderedEnv
+from tfsm_domains.gym.environment import (
     EnvConfig,
-    EnvPool,
-    LocalEnvPool,
-    ProcessEnvPool,
+    Preprocessing,
     describe_env_error,
     env_error,
     make_env,
@@ -32,10 +35,9 @@ from tfsm_domains.gym.spaces import (
     ActionDecoder,
     ObservationEncoder,
     build_action_decoder,
-    match_inputs,
+    list_texts,
     normalize_by_bounds,
     normalize_by_samples,
-    to_inputs,
 )
 
 
@@ -64,47 +66,54 @@ class EpisodeResults(NamedTuple):
 
 def play_episodes(
     envs: EnvPool,
-    encoder: ObservationEncoder,
+    template: Sequence[np.ndarray],
     decoder: ActionDecoder,
     policy: Policy,
     seeds: np.ndarray,
     *,
     hold: int = 1,
     recorder: ExperienceRecorder | None = None,
+    normalize: Callable[[list[np.ndarray]], list[np.ndarray]] = lambda observed: observed,
 ) -> EpisodeResults:
     """Play all episodes side by side.
 
     Args:
         envs: the environments.
-        encoder: turns observations into network inputs.
+        template: an observation, one array per network input.
         decoder: turns network outputs into actions.
         policy: maps inputs to outputs.
         seeds: seeds of the episodes, `[B, E]`.
         hold: steps per action.
         recorder: receives the observations of every step.
+        normalize: applied to all observations.
     """
     count = seeds.size
-    inputs = [np.zeros([*seeds.shape, *x.shape], x.dtype) for x in encoder.template.values()]
+    inputs = [np.zeros([*seeds.shape, *x.shape], x.dtype) for x in template]
     flat = [part.reshape([count, *part.shape[2:]]) for part in inputs]  # views of the same memory
-    encoder.encode_into(envs.reset(seeds.ravel().tolist()), flat, np.arange(count))
+    for part, first in zip(flat, normalize(envs.reset(seeds.ravel().tolist())), strict=True):
+        part[:] = first
     total, steps, terminated = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, bool)
     active = np.ones(count, bool)
     while True:
-        if recorder is not None:
-            recorder.record(inputs, active.reshape(seeds.shape))
+        seeing = active.reshape(seeds.shape).copy()
         outputs = policy(inputs).reshape([count, -1])
         finite = np.isfinite(outputs).all(axis=1)
         total[active & ~finite] = np.nan
         active &= finite
         indices = np.flatnonzero(active)
+        if len(indices):
+            envs.start_step(indices, decoder.decode(outputs[indices]), hold)
+        if recorder is not None:  # while processes take the step
+            recorder.record(inputs, seeing)
         if not len(indices):
             break
-        results = envs.step(indices.tolist(), list(decoder.decode(outputs[indices])), hold)
-        total[indices] += [result.reward for result in results]
-        steps[indices] += [result.steps for result in results]
-        terminated[indices] = [result.terminated for result in results]
-        active[indices] = [not (result.terminated or result.truncated) for result in results]
-        encoder.encode_into([result.observation for result in results], flat, indices)
+        results = envs.finish_step()
+        total[indices] += results.reward
+        steps[indices] += results.steps
+        terminated[indices] = results.terminated
+        active[indices] = ~(results.terminated | results.truncated)
+        for part, observed in zip(flat, normalize(results.observations), strict=True):
+            part[indices] = observed
     total[~np.isfinite(total)] = np.nan
     return EpisodeResults(*(x.reshape(seeds.shape) for x in (total, steps, terminated)))
 
@@ -189,7 +198,10 @@ class FilmingEnv:
 
     def __init__(self, config: EnvConfig) -> None:
         self._name = config.name
-        self._env = make_env(config, warn=False, render=True)
+        if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+            os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo's default needs a display
+        is_mujoco = "mujoco" in str(getattr(config.spec, "entry_point", "")).lower()
+        self._env: Any = RenderedEnv(config) if is_mujoco else make_env(config, render=True)
         if self._env.render_mode != MODE or MODE not in self._env.metadata.get("render_modes", [MODE]):
             self._env.close()
             raise self._film_error("it has no render mode 'rgb_array'")
@@ -216,7 +228,10 @@ class FilmingEnv:
             frame = np.asarray(self._env.render())
         except Exception as error:
             hint = ": pip install 'tfsm[replay]'" if "pygame" in str(error).lower() else ""
-            raise self._film_error(f"{describe_env_error(error)}{hint}") from error
+            if isinstance(self._env, RenderedEnv):
+                hint = f" (MUJOCO_GL={os.environ.get('MUJOCO_GL', '')}; others are egl, osmesa and glfw)"
+            why = str(error) if isinstance(error, TfsmError) else describe_env_error(error)
+            raise self._film_error(f"{why}{hint}") from error
         if frame.ndim != 3 or frame.shape[-1] != 3:
             raise self._film_error(f"it renders arrays of shape {frame.shape}, expected [height, width, 3]")
         self.film.add(frame.astype(np.uint8, copy=False))
@@ -234,11 +249,29 @@ class EpisodeRunner:
 
     def __init__(self, options: GymOptions) -> None:
         self._options = options
-        self._config = EnvConfig(options.env, parse_env_options(options.env_options), options.steps)
-        env = make_env(self._config)
+        asked = Preprocessing(
+            text=options.text != "drop",
+            sticky=options.sticky,
+            frame_skip=options.frame_skip,
+            grayscale=options.grayscale,
+            resize=options.resize,
+            stack=options.stack,
+            clip_reward=options.clip_reward,
+        )
+        config = EnvConfig(options.env, parse_env_options(options.env_options), options.steps, preprocessing=asked)
+        self.notes: list[str] = []
+        """What the user should know before a run."""
+        env = make_env(config, notify=self.notes.append)
+        self.notes[:] = [f"{options.env}: {note}" for note in self.notes]
         try:
             spec = registered_spec(env)
-            self.encoder = ObservationEncoder(options.env, env.observation_space)
+            self._config = config._replace(spec=spec)
+            space = env.observation_space
+            self.encoder = ObservationEncoder(
+                options.env, space, words=options.text == "words", flatten=options.flatten
+            )
+            if options.text == "drop" and (names := ", ".join(list_texts(env.unwrapped.observation_space))):
+                self.notes.append(f"{options.env}: text is not observed: {names}; --set text=words encodes its words")
             self.decoder: ActionDecoder = build_action_decoder(options.env, env.action_space)
             self._normalize(env)
         finally:
@@ -247,7 +280,7 @@ class EpisodeRunner:
         """The fitness that counts as solved; None: never solved."""
         if self.threshold is None and spec is not None:
             self.threshold = spec.reward_threshold
-        self._envs = _build_pool(options, self._config._replace(spec=spec))
+        self._envs = self._build_pool()
         weakref.finalize(self, self._envs.close)
         self._policies = PolicyCompiler(to_inputs)
         self._lock = RLock()
@@ -273,7 +306,7 @@ class EpisodeRunner:
         """Film one episode of a genome `[1, P]`."""
         with headless_display():
             env = FilmingEnv(self._config)
-            envs = LocalEnvPool(self._options.env, lambda: env)
+            envs = LocalEnvPool(self._options.env, self.encoder, lambda: env)
             try:
                 self._play(envs, network, genome, np.array([[seed]]))
             finally:
@@ -290,15 +323,17 @@ class EpisodeRunner:
     ) -> EpisodeResults:
         template, order = list(self.encoder.template.values()), self._input_order(network)
         policy = self._policies.compile(network, genomes, [template[i] for i in order], seeds.shape[1])
+        own = has_normalization(network.model)
         with self._lock, quiet_gymnasium():
             return play_episodes(
                 envs,
-                self.encoder,
+                template,
                 self.decoder,
                 lambda observations: policy([observations[i] for i in order]),
                 seeds,
                 hold=self._options.hold,
                 recorder=recorder,
+                normalize=(lambda observed: observed) if own else self.encoder.normalize_vectors,
             )
 
     def _input_order(self, network: Network) -> list[int]:
@@ -321,8 +356,48 @@ class EpisodeRunner:
             except Exception as error:
                 raise env_error(self._options.env, "step", error) from error
 
+    def _build_pool(self) -> EnvPool:
+        if self._options.vector == "async":
+            action = self.decoder.decode(np.zeros([1, self.decoder.outputs], np.float32))[0]
+            return ProcessEnvPool(self._config, self.encoder, np.asarray(action))
+        config = self._config  # not the runner itself, which ends when nothing refers to it
+        return LocalEnvPool(self._options.env, self.encoder, lambda: make_env(config))
 
-def _build_pool(options: GymOptions, config: EnvConfig) -> EnvPool:
-    if options.vector == "async":
-        return ProcessEnvPool(config)
-    return LocalEnvPool(options.env, lambda: make_env(config, warn=False))
+
+def to_inputs(experience: Nest) -> Nest:
+    """Return network inputs: images are stored as uint8 and scaled to [0, 1]."""
+    return tf.nest.map_structure(_to_float, experience)
+
+
+def _to_float(x: Tensor) -> Tensor:
+    return tf.cast(x, tf.float32) / 255.0 if x.dtype == tf.uint8 else x
+
+
+def match_inputs(model: keras.Model, names: Sequence[str], env: str) -> list[int]:
+    """Return the index into `names` for each of the model's inputs; several inputs are matched by name."""
+    if len(names) == 1:
+        return [0]
+    if not getattr(model, "inputs", None):
+        raise TfsmError(f"{env!r} has the inputs {', '.join(names)}, but a subclassed model does not name its inputs")
+    inputs = sorted(model.input) if isinstance(model.input, dict) else [tensor.name for tensor in model.inputs]
+    if sorted(inputs) != sorted(names):
+        raise TfsmError(f"the model's inputs are {', '.join(inputs)}, but those of {env!r} are {', '.join(names)}")
+    return [list(names).index(name) for name in inputs]
+
+
+NORMALIZATION: Final = "normalize"
+"""Name of the layer with which a network normalizes its observations itself."""
+
+
+def normalization_layer(encoder: ObservationEncoder) -> list[keras.layers.Layer]:
+    """Return the layer that normalizes the vector of observations; none if it is not normalized."""
+    if not encoder.is_normalized:
+        return []
+    scale = encoder.scale.astype(np.float64)
+    offset = -encoder.shift * scale
+    return [keras.layers.Rescaling(scale.tolist(), offset.tolist(), name=NORMALIZATION)]
+
+
+def has_normalization(model: keras.Model) -> bool:
+    """Return whether a network normalizes its observations itself."""
+    return any(layer.name == NORMALIZATION for layer in model.layers)

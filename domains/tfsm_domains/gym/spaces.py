@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-import keras
 import numpy as np
-import tensorflow as tf
 
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Nest, Tensor
-from tfsm_domains.gym.env_pool import gymnasium
+from tfsm_domains.gym.environment import gymnasium, is_text
 
 VECTOR: Final = "vector"
 """Name of the input for plain numbers, if there are images as well."""
 SUPPORTED: Final = "Box, Discrete, MultiDiscrete, MultiBinary, and Tuple and Dict of these"
+WORD_BINS: Final = 64
+"""Numbers that a text becomes: how many of its words fall into each bin."""
 
 SpacePath = tuple[Any, ...]
 """The keys that lead to one part of an observation."""
@@ -33,12 +33,17 @@ class ImagePart:
     path: SpacePath
     shape: tuple[int, ...]
     """Height, width, channels."""
+    space: Any
     channels_first: bool
-    """Whether the environment puts the channels first."""
+    """Whether the environment puts the channels, or the frames of a stack, first."""
 
-    def to_channels_last(self, value: np.ndarray) -> np.ndarray:
-        """Return an image as the network takes it."""
-        return np.moveaxis(value, 0, -1) if self.channels_first else value.reshape(self.shape)
+    def to_channels_last(self, values: np.ndarray) -> np.ndarray:
+        """Return images `[N, ...]` as the network takes them, `[N, height, width, channels]`."""
+        if self.channels_first:
+            values = np.moveaxis(
+                values, 1, -2 if values.ndim == 5 else -1
+            )  # a stack of color images is [N, S, H, W, C]
+        return values.reshape([len(values), *self.shape])
 
 
 @dataclass(frozen=True)
@@ -58,14 +63,19 @@ class ObservationEncoder:
     Args:
         name: the environment's name, for messages.
         space: its observation space.
+        words: whether texts are encoded by their words instead of being dropped.
+        flatten: whether images are plain numbers, too.
     """
 
-    def __init__(self, name: str, space: Any) -> None:
+    def __init__(self, name: str, space: Any, *, words: bool = False, flatten: bool = False) -> None:
+        self._name = name
         self.images: list[ImagePart] = []
         self.vectors: list[VectorPart] = []
         length = 0
         for path, leaf in _leaves(space):
-            if _is_image(leaf):
+            if is_text(leaf) and not words:
+                continue
+            if _is_image(leaf) and not flatten:
                 self.images.append(_image_part(path, leaf))
             else:
                 size, write = _vector_writer(name, leaf)
@@ -74,13 +84,16 @@ class ObservationEncoder:
         names = [image.name for image in self.images]
         if len(set(names)) < len(names):
             raise TfsmError(f"the environment {name!r} has images whose names are too similar: {', '.join(names)}")
+        if list_texts(space) and not self.images and not length:
+            raise TfsmError(f"the environment {name!r} has only text as observations: use --set text=words")
         if not self.images and not length:
             raise TfsmError(f"the environment {name!r} has empty observations: its observation space is {space}")
         self.length = length
         """The length of the vector."""
         self.shift, self.scale = np.zeros([2, length], np.float32)
         self.scale += 1.0
-        self._normalized = False
+        self.is_normalized = False
+        """Whether the vector is to be normalized, by the network or by `normalize_vectors`."""
 
     @property
     def template(self) -> dict[str, np.ndarray]:
@@ -89,24 +102,45 @@ class ObservationEncoder:
         return images | ({VECTOR: np.zeros(self.length, np.float32)} if self.length else {})
 
     def normalize(self, shift: np.ndarray, scale: np.ndarray) -> None:
-        """Set the normalization of the vector to `(vector - shift) * scale`."""
+        """Set the normalization of the vector: `(vector - shift) * scale`."""
         self.shift, self.scale = shift.astype(np.float32), scale.astype(np.float32)
-        self._normalized = True
+        self.is_normalized = True
+
+    def normalize_vectors(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """Normalize the vector among encoded observations."""
+        if not self.is_normalized or not self.length:
+            return arrays
+        return [*arrays[:-1], (arrays[-1] - self.shift) * self.scale]
 
     def encode_vectors(self, observations: Sequence[Any]) -> np.ndarray:
         """Return the plain numbers of observations, `[N, length]`."""
         rows = np.zeros([len(observations), self.length], np.float32)
         for part in self.vectors:
-            part.write(rows[:, part.columns], np.array([_get(one, part.path) for one in observations]))
-        return (rows - self.shift) * self.scale if self._normalized else rows
+            part.write(rows[:, part.columns], self._collect(observations, part.path, part.space))
+        return rows
 
-    def encode_into(self, observations: Sequence[Any], arrays: Sequence[np.ndarray], indices: np.ndarray) -> None:
-        """Write N observations into arrays `[L, ...]`, one per entry of `template`, at N indices."""
-        for image, array in zip(self.images, arrays, strict=False):
-            for index, one in zip(indices, observations, strict=True):
-                array[index] = image.to_channels_last(np.asarray(_get(one, image.path)))
-        if self.length:
-            arrays[-1][indices] = self.encode_vectors(observations)
+    def encode(self, observations: Sequence[Any]) -> list[np.ndarray]:
+        """Return N observations as arrays `[N, ...]`, one per entry of `template`."""
+        arrays = [image.to_channels_last(self._collect(observations, image.path, image.space)) for image in self.images]
+        return [*arrays, self.encode_vectors(observations)] if self.length else arrays
+
+    def _collect(self, observations: Sequence[Any], path: SpacePath, space: Any) -> np.ndarray:
+        """Return one part of all observations; raise a `TfsmError` if its shape is not that of its space."""
+        values = [_get(one, path) for one in observations] if path else observations
+        if is_text(space):
+            return np.array(values, dtype=object)
+        try:
+            collected = np.array(values)
+        except ValueError:  # their shapes differ
+            collected = None
+        size = int(np.prod(space.shape))
+        if collected is None or collected.dtype == object or collected.size != size * len(values):
+            shape = next((np.shape(one) for one in values if np.size(one) != size), "none")
+            part = f"{'/'.join(map(str, path))!r} " if path else ""
+            raise TfsmError(
+                f"the environment {self._name!r} returned an observation {part}of shape {shape}, expected {space.shape}"
+            )
+        return collected.reshape([len(values), *space.shape])
 
 
 def _leaves(space: Any, path: SpacePath = ()) -> Iterator[tuple[SpacePath, Any]]:
@@ -118,6 +152,11 @@ def _leaves(space: Any, path: SpacePath = ()) -> Iterator[tuple[SpacePath, Any]]
         yield path, space
 
 
+def list_texts(space: Any) -> list[str]:
+    """Return the names of the texts in a space."""
+    return ["/".join(map(str, path)) or "text" for path, leaf in _leaves(space) if is_text(leaf)]
+
+
 def _get(observation: Any, path: SpacePath) -> Any:
     for key in path:
         observation = observation[key]
@@ -125,7 +164,9 @@ def _get(observation: Any, path: SpacePath) -> Any:
 
 
 def _is_image(space: Any) -> bool:
-    return isinstance(space, gymnasium().spaces.Box) and space.dtype == np.uint8 and len(space.shape) in (2, 3)
+    """Return whether a space has images, with or without channels, or stacks of color images."""
+    is_box = isinstance(space, gymnasium().spaces.Box) and space.dtype == np.uint8
+    return is_box and (len(space.shape) in (2, 3) or (len(space.shape) == 4 and space.shape[-1] in (1, 3)))
 
 
 def _image_part(path: SpacePath, space: Any) -> ImagePart:
@@ -133,10 +174,12 @@ def _image_part(path: SpacePath, space: Any) -> ImagePart:
     name = f"{name}_" if name == VECTOR else name
     shape: tuple[int, ...] = space.shape
     if len(shape) == 2:
-        return ImagePart(name, path, (*shape, 1), channels_first=False)
+        return ImagePart(name, path, (*shape, 1), space, channels_first=False)
+    if len(shape) == 4:
+        return ImagePart(name, path, (*shape[1:3], shape[0] * shape[3]), space, channels_first=True)
     if shape[0] < min(shape[1:]):
-        return ImagePart(name, path, (*shape[1:], shape[0]), channels_first=True)
-    return ImagePart(name, path, shape, channels_first=False)
+        return ImagePart(name, path, (*shape[1:], shape[0]), space, channels_first=True)
+    return ImagePart(name, path, shape, space, channels_first=False)
 
 
 def _vector_writer(name: str, space: Any) -> tuple[int, RowWriter]:
@@ -144,6 +187,8 @@ def _vector_writer(name: str, space: Any) -> tuple[int, RowWriter]:
     spaces = gymnasium().spaces
     if isinstance(space, spaces.Box | spaces.MultiBinary):
         return int(np.prod(space.shape)), _write_plain
+    if is_text(space):
+        return WORD_BINS, _write_words
     if isinstance(space, spaces.Discrete):
         return int(space.n), _one_hot_writer(np.zeros(1, int), np.array([space.start]))
     if isinstance(space, spaces.MultiDiscrete):
@@ -157,6 +202,12 @@ def _vector_writer(name: str, space: Any) -> tuple[int, RowWriter]:
 
 def _write_plain(rows: np.ndarray, values: np.ndarray) -> None:
     rows[:] = values.reshape(rows.shape)
+
+
+def _write_words(rows: np.ndarray, values: np.ndarray) -> None:
+    for row, text in zip(rows, values, strict=True):
+        for word in re.findall(r"\w+", str(text).lower()):
+            row[zlib.crc32(word.encode()) % WORD_BINS] += 1.0  # the same in every process, unlike `hash`
 
 
 def _one_hot_writer(firsts: np.ndarray, start: np.ndarray) -> RowWriter:
@@ -288,24 +339,3 @@ def _box_decoder(space: Any) -> ActionDecoder:
 
 def _to_actions(actions: np.ndarray, space: Any) -> np.ndarray:
     return actions.astype(space.dtype).reshape([*actions.shape[:-1], *space.shape])
-
-
-def to_inputs(experience: Nest) -> Nest:
-    """Return network inputs: images are stored as uint8 and scaled to [0, 1]."""
-    return tf.nest.map_structure(_to_float, experience)
-
-
-def _to_float(x: Tensor) -> Tensor:
-    return tf.cast(x, tf.float32) / 255.0 if x.dtype == tf.uint8 else x
-
-
-def match_inputs(model: keras.Model, names: Sequence[str], env: str) -> list[int]:
-    """Return the index into `names` for each of the model's inputs; several inputs are matched by name."""
-    if len(names) == 1:
-        return [0]
-    if not getattr(model, "inputs", None):
-        raise TfsmError(f"{env!r} has the inputs {', '.join(names)}, but a subclassed model does not name its inputs")
-    inputs = sorted(model.input) if isinstance(model.input, dict) else [tensor.name for tensor in model.inputs]
-    if sorted(inputs) != sorted(names):
-        raise TfsmError(f"the model's inputs are {', '.join(inputs)}, but those of {env!r} are {', '.join(names)}")
-    return [list(names).index(name) for name in inputs]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import copy
 import importlib
+import importlib.util
 import io
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from importlib.metadata import packages_distributions
 from threading import RLock
 from types import ModuleType
 from typing import Any, Final, NamedTuple
@@ -103,10 +105,11 @@ def _to_scalars(point: Any) -> tuple[Any, Any]:
 
 
 PURPOSE: Final = "the domain 'ple'"
-MISSING: Final = (
-    f"{PURPOSE} needs ple, which is installed from its source: "
-    "clone the GitHub project ntasfi/PyGame-Learning-Environment and run 'pip install .' in it"
-)
+INSTALL: Final = "clone the GitHub project ntasfi/PyGame-Learning-Environment and run 'pip install -e .' in it"
+MISSING: Final = f"{PURPOSE} needs ple, which is installed from its source: {INSTALL}"
+
+
+EDITABLE: Final = "PLE's packaging omits them; an editable install of a clone has them: run 'pip install -e .' in it"
 
 
 class LoadedGame(NamedTuple):
@@ -125,9 +128,9 @@ class LoadedGame(NamedTuple):
 def load_game(name: str) -> LoadedGame:
     """Import ple and find a game by its class name."""
     package = _import("ple")
+    if importlib.util.find_spec("ple.games") is None or not hasattr(package, "PLE"):
+        raise TfsmError(_describe_unrelated())
     games = find_games(_import("ple.games"))
-    if not hasattr(package, "PLE"):
-        raise TfsmError(MISSING)  # an unrelated package of this name
     if name not in games:
         known = ", ".join(sorted(games))
         listed = known in suggestion(name, sorted(games))
@@ -135,6 +138,14 @@ def load_game(name: str) -> LoadedGame:
     pygame = import_optional("pygame", extra="replay", purpose=PURPOSE)
     modules = [module for key, module in list(sys.modules.items()) if key == "ple" or key.startswith("ple.")]
     return LoadedGame(name, games[name], package.PLE, pygame, find_patches(modules, pygame))
+
+
+def _describe_unrelated() -> str:
+    """Return the message for another package that is named ple, such as the one that fast-ple on PyPI installs."""
+    owners = sorted(set(packages_distributions().get("ple", [])))
+    origin = f", of {' and '.join(owners)}," if owners else ""
+    uninstall = f"run 'pip uninstall {' '.join(owners)}', then " if owners else ""
+    return f"{PURPOSE}: the installed package 'ple'{origin} is an unrelated one: {uninstall}{INSTALL}"
 
 
 def find_games(module: ModuleType) -> dict[str, type]:
@@ -249,9 +260,14 @@ class GameInstance:
         return np.round(colours @ LUMINANCE).astype(np.uint8)
 
     def _build(self) -> None:
-        game = self._game.game_class()
-        self._initial = _copy_attributes(vars(game), self._game.pygame.Surface)
-        self._ple = self._game.ple_class(game, fps=game.allowed_fps or RATE, rng=self._random)
+        try:
+            game = self._game.game_class()
+            self._initial = _copy_attributes(vars(game), self._game.pygame.Surface)
+            self._ple = self._game.ple_class(game, fps=game.allowed_fps or RATE, rng=self._random)
+        except (OSError, self._game.pygame.error) as error:
+            if not isinstance(error, FileNotFoundError) and "file" not in str(error).lower():
+                raise
+            raise TfsmError(f"the game {self._game.name!r} does not find its images ({error}): {EDITABLE}") from error
         self._clock = game.clock
 
     def _restore(self) -> None:

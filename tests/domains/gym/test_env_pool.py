@@ -1,20 +1,21 @@
-"""Making environments, one-line error messages, and environments in processes."""
+"""Environments in processes."""
 
 from __future__ import annotations
 
 import gc
 import os
-import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 from tests.domains.gym.made import (
-    ConfigurableEnv,
+    NAME,
     exit_process,
     fail_late,
     observe_process,
@@ -26,85 +27,8 @@ from tests.domains.gym.playing import compute_fitness, draw_genomes, make_domain
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
 from tfsm_domains.gym.domain import Gym
-from tfsm_domains.gym.env_pool import parse_env_options
-
-MODULE = """
-import gymnasium
-from tests.domains.gym.made import ConfigurableEnv
-
-gymnasium.register("Mine-v0", ConfigurableEnv)
-"""
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"env": "CartPol-v1"}, "the environment 'CartPol-v1' cannot be made: .* Did you mean: `CartPole`"),
-        ({"env": "CartPole-v9"}, "cannot be made: .*versioned environments"),
-        ({"env": "no_such_module:Mine-v0"}, "cannot be made: ModuleNotFoundError: No module named 'no_such_module'"),
-        ({"env": ""}, "the environment '' cannot be made: Malformed environment ID"),
-        ({"env_options": '{"colour": 1}'}, "cannot be made: TypeError: .*unexpected keyword argument 'colour'"),
-        ({"env_options": "8x8"}, 'env_options=8x8: expected keyword arguments as JSON, such as {"map_name": "8x8"}'),
-        ({"env_options": "[1]"}, r"env_options=\[1\]: expected keyword arguments"),
-    ],
-)
-def test_an_environment_that_cannot_be_made_is_reported(options: dict[str, Any], message: str) -> None:
-    with registered_env(), pytest.raises(TfsmError, match=message) as caught:
-        make_domain(**options).network()
-    assert "\n" not in str(caught.value)
-
-
-def test_options_reach_the_environment() -> None:
-    assert parse_env_options('{"ends": 3}') == parse_env_options("{'ends': 3}") == {"ends": 3}
-    with registered_env():
-        assert compute_fitness(make_domain(env_options='{"ends": 3}')) == 3
-
-
-@pytest.mark.parametrize("normalize", ["none", "sampled"])
-def test_a_failure_in_step_is_reported(normalize: str) -> None:
-    with (
-        registered_env(pays=fail_late),
-        pytest.raises(TfsmError, match=r"^the environment 'tests/Made-v0' failed in step\(\): RuntimeError: too late$"),
-    ):
-        compute_fitness(make_domain(normalize=normalize))
-
-
-def test_a_failure_in_reset_is_reported() -> None:
-    def shows(env: ConfigurableEnv) -> Any:
-        raise ValueError("closed today")
-
-    with registered_env(shows=shows), pytest.raises(TfsmError, match=r"failed in reset\(\): ValueError: closed today$"):
-        compute_fitness(make_domain())
-
-
-def test_the_error_without_gymnasium_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "gymnasium", None)
-    domain = Gym(env="CartPole-v1")
-    with pytest.raises(TfsmError, match=r"^the domain 'gym' needs gymnasium: pip install 'tfsm\[gym\]'$"):
-        domain.network()
-
-
-def test_a_module_in_the_working_directory_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import gymnasium
-
-    (tmp_path / "my_worlds.py").write_text(MODULE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    try:
-        assert compute_fitness(make_domain(env="my_worlds:Mine-v0")) == 5
-    finally:
-        sys.modules.pop("my_worlds", None)
-        gymnasium.registry.pop("Mine-v0", None)
-
-
-def test_an_outdated_version_causes_a_warning() -> None:
-    with pytest.warns(UserWarning, match=r"The environment CartPole-v0 is out of date"):
-        Gym(env="CartPole-v0").network()
-
-
-def test_environments_of_tfsm_are_found_by_name() -> None:
-    assert make_domain(env="tfsm/HardMaze-v0", steps=2).network().input_shape[0] is None
-
+from tfsm_domains.gym.env_pool import RenderedEnv
+from tfsm_domains.gym.environment import EnvConfig, make_env
 
 NUMBER = spaces.Box(0.0, np.inf, (1,))
 
@@ -119,6 +43,46 @@ def test_processes_give_the_same_results_bit_for_bit() -> None:
         local, remote = (evaluate(make_domain(episodes=2, hold=2, vector=vector), 3) for vector in ("sync", "async"))
     for mine, theirs in zip(local[:4], remote[:4], strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+def test_processes_serve_episodes_of_any_length_and_number() -> None:
+    domains = [make_domain(env="CartPole-v1", episodes=2, vector=vector) for vector in ("sync", "async")]
+    for count in (1, 4, 2):  # more environments need more memory
+        local, remote = (evaluate(domain, count) for domain in domains)
+        assert count < 4 or len(np.unique(local.behavior[:, 1])) > 1, "episodes differ in length"
+        for mine, theirs in zip(local[:4], remote[:4], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_no_file_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def make_file(*args: Any, **options: Any) -> tuple[int, str]:
+        number, file = mkstemp(*args, **options)
+        made.append(file)
+        return number, file
+
+    mkstemp = tempfile.mkstemp
+    monkeypatch.setattr(tempfile, "mkstemp", make_file)
+    with registered_env(ends=2):
+        compute_fitness(make_domain(vector="async"))
+    assert len(made) == 1
+    assert not Path(made[0]).exists()
+
+
+def test_a_rendered_environment_is_the_same_in_a_process_of_its_own() -> None:
+    with registered_env(ends=3):
+        config = EnvConfig(NAME, {}, None, spec=gymnasium.spec(NAME))
+        local, apart = make_env(config, render=True), RenderedEnv(config)
+        assert (apart.render_mode, apart.metadata["render_fps"]) == ("rgb_array", 7)
+        for env in (local, apart):
+            env.seen = [env.reset(seed=3)[0], *(env.step(0)[0] for _ in range(3))]
+            env.picture = env.render()
+        np.testing.assert_array_equal(local.seen, apart.seen)
+        np.testing.assert_array_equal(local.picture, apart.picture)
+        with pytest.raises(TfsmError, match=r"^AssertionError: 9$"):
+            apart.step(9)
+        apart.close()
 
 
 def test_processes_end_with_the_domain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ def end_by_luck(env: ConfigurableEnv, action: Any) -> float:
 
 
 def test_an_environment_without_a_step_limit_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfsm_domains.gym.env_pool.LIMIT", 11)
+    monkeypatch.setattr("tfsm_domains.gym.environment.LIMIT", 11)
     with registered_env(ends=None):
         assert compute_fitness(make_domain()) == 11
 
@@ -246,11 +246,11 @@ def test_a_custom_network_may_take_sequences_of_any_length() -> None:
 
 def test_memory_of_several_inputs_is_refused() -> None:
     both = spaces.Dict({"eye": spaces.Box(0, 255, (5, 5, 1), np.uint8), "speed": PAIR})
-    with (
-        registered_env(seen=both),
-        pytest.raises(TfsmError, match=r"^recurrent=gru: .* takes one input, .* has 2: eye, vector$"),
-    ):
+    message = r"^recurrent=gru: .* takes one input, .* has 2: eye, vector; with --set flatten=yes they are one vector$"
+    with registered_env(seen=both), pytest.raises(TfsmError, match=message):
         make_domain(recurrent="gru").network()
+    with registered_env(seen=both):
+        assert make_domain(recurrent="gru", flatten=True).network().input_shape == (None, 32, 27)
 
 
 def make_film(domain: Any) -> Film:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 from gymnasium import spaces
 
-from tests.domains.gym.made import ConfigurableEnv, registered_env, reward_sum
-from tests.domains.gym.playing import compute_rows, draw_genomes, make_domain, seeds
+from tests.domains.gym.made import LINE, ConfigurableEnv, registered_env, reward_sum
+from tests.domains.gym.playing import compute_fitness, compute_rows, draw_genomes, make_domain, seeds
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
-from tfsm_domains.gym.spaces import ObservationEncoder, build_action_decoder
+from tfsm_domains.gym.rollout import NORMALIZATION
+from tfsm_domains.gym.spaces import WORD_BINS, ObservationEncoder, build_action_decoder
 
 FLOATS = spaces.Box(np.float32([-2.0, 0.0, -np.inf, 1.0]), np.float32([6.0, 1.0, np.inf, np.inf]))
 CASES: dict[str, tuple[Any, list[float], Any]] = {
@@ -96,9 +98,7 @@ MIXED = spaces.Dict(
 
 def observe(space: spaces.Space[Any], observations: list[Any]) -> dict[str, np.ndarray]:
     encoder = ObservationEncoder("an environment", space)
-    arrays = {name: np.zeros([len(observations), *x.shape], x.dtype) for name, x in encoder.template.items()}
-    encoder.encode_into(observations, list(arrays.values()), np.arange(len(observations)))
-    return arrays
+    return dict(zip(encoder.template, encoder.encode(observations), strict=True))
 
 
 @pytest.mark.parametrize("case", NUMBERS)
@@ -135,11 +135,66 @@ def test_pictures_and_numbers_are_separate_inputs() -> None:
     np.testing.assert_array_equal(seen["vector"][0], np.float32([*one_hot, *sample["speed"]]))
 
 
-def test_only_the_given_rows_are_written() -> None:
-    encoder = ObservationEncoder("an environment", NUMBERS["a row"])
-    array = np.full((3, 3), 7.0, np.float32)
-    encoder.encode_into([np.float32([1, 2, 3])], [array], np.array([1]))
-    np.testing.assert_array_equal(array, [[7, 7, 7], [1, 2, 3], [7, 7, 7]])
+def test_a_stack_of_color_images_has_all_colors_as_channels() -> None:
+    space = spaces.Box(0, 255, (4, 6, 5, 3), np.uint8)
+    space.seed(1)
+    sample = space.sample()
+    (image,) = observe(space, [sample]).values()
+    assert image.shape == (1, 6, 5, 12)
+    np.testing.assert_array_equal(image[0, ..., 3:6], sample[1])
+
+
+def test_flattened_images_are_numbers_of_one_vector() -> None:
+    encoder = ObservationEncoder("an environment", MIXED, flatten=True)
+    MIXED.seed(1)
+    sample = MIXED.sample()
+    assert list(encoder.template) == ["vector"]
+    np.testing.assert_array_equal(encoder.encode([sample])[0], [spaces.flatten(MIXED, sample)])
+
+
+MISSION = spaces.Dict({"mission": spaces.Text(40), "speed": spaces.Box(-1.0, 1.0, (2,))})
+
+
+def test_texts_are_dropped_or_counted_by_word() -> None:
+    seen = {"mission": "Get the ball, the red ball", "speed": np.float32([0.5, -0.5])}
+    (dropped,) = ObservationEncoder("an environment", MISSION).encode([seen])
+    np.testing.assert_array_equal(dropped, [[0.5, -0.5]])
+    (counted,) = ObservationEncoder("an environment", MISSION, words=True).encode([seen])
+    assert counted.shape == (1, WORD_BINS + 2)
+    words = counted[0, :WORD_BINS]
+    assert sorted(words[words > 0]) == [1.0, 1.0, 2.0, 2.0]  # get, red, the, ball
+    (other,) = ObservationEncoder("an environment", MISSION, words=True).encode(
+        [seen | {"mission": "red ball ball the the get"}]
+    )
+    np.testing.assert_array_equal(other, counted)
+
+
+def test_a_dropped_text_is_a_note() -> None:
+    with registered_env(seen=MISSION):
+        (note,) = make_domain().notes
+        assert note == "tests/Made-v0: text is not observed: mission; --set text=words encodes its words"
+        assert not make_domain(text="words").notes
+
+
+@pytest.mark.parametrize(
+    ("space", "shown", "message"),
+    [
+        (NUMBERS["a row"], np.zeros(4), r"returned an observation of shape \(4,\), expected \(3,\)"),
+        (NUMBERS["a row"], None, r"returned an observation of shape \(\), expected \(3,\)"),
+        (GREY, np.zeros((6, 6), np.uint8), r"of shape \(6, 6\), expected \(6, 5\)"),
+        (spaces.Dict({"a": spaces.Discrete(3)}), {"a": np.zeros(2)}, r"observation 'a' of shape \(2,\), expected \(\)"),
+        (spaces.Dict({"a": spaces.Discrete(3)}), {"b": 1}, r"failed in reset\(\): KeyError: 'a'"),
+        (spaces.Discrete(3), 3, r"failed in reset\(\): IndexError"),
+    ],
+)
+def test_an_observation_that_does_not_fit_its_space_is_one_line(
+    space: spaces.Space[Any], shown: Any, message: str
+) -> None:
+    with (
+        registered_env(seen=space, shows=lambda env: shown),
+        pytest.raises(TfsmError, match=f"^the environment 'tests/Made-v0' .*{message}"),
+    ):
+        compute_fitness(make_domain())
 
 
 @pytest.mark.sample(11)
@@ -176,12 +231,13 @@ def test_a_picture_is_stored_as_bytes_and_scaled_to_one() -> None:
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        (spaces.Text(4), "has observations of the space Text; supported are Box, "),
+        (spaces.Text(4), "has only text as observations: use --set text=words"),
+        (spaces.Graph(LINE, None), "has observations of the space Graph; supported are Box, "),
         (spaces.Dict({"a": spaces.Sequence(spaces.Discrete(2))}), "has observations of the space Sequence"),
         (spaces.Dict({}), "has empty observations"),
         (spaces.Dict({"a b": GREY, "a_b": GREY}), "images whose names are too similar: a_b, a_b"),
     ],
-    ids=["text", "sequence", "nothing", "names"],
+    ids=["text", "graph", "sequence", "nothing", "names"],
 )
 def test_other_observations_are_refused(space: spaces.Space[Any], message: str) -> None:
     with registered_env(seen=space), pytest.raises(TfsmError, match=f"^the environment 'tests/Made-v0' .*{message}"):
@@ -210,11 +266,22 @@ def shows(env: ConfigurableEnv) -> dict[str, Any]:
 
 
 def collect_inputs(normalize: str, count: int = 6) -> np.ndarray:
-    """Return the inputs of a network: bounded 2, gear 2, open 2, still 1."""
+    """Return what a network without a normalization of its own sees: bounded 2, gear 2, open 2, still 1."""
     with registered_env(seen=MIXED_NORMALIZING, shows=shows, ends=count):
         domain = make_domain(normalize=normalize, remembered=count)
-        network = Network(domain.network())
+        network = Network(keras.Sequential([keras.Input((7,)), keras.layers.Dense(2)]))
         return np.asarray(domain.evaluate(network, draw_genomes(network, 1), seeds(5)).experience)[0]
+
+
+@pytest.mark.parametrize("normalize", ["bounds", "sampled"])
+def test_the_default_network_normalizes_by_itself(normalize: str) -> None:
+    with registered_env(seen=MIXED_NORMALIZING, shows=shows, ends=6):
+        domain = make_domain(normalize=normalize, remembered=6)
+        network = Network(domain.network())
+        seen = domain.evaluate(network, draw_genomes(network, 1), seeds(5)).experience[0]
+    np.testing.assert_array_equal(seen, collect_inputs("none"))
+    normalized = network.model.get_layer(NORMALIZATION)(seen)
+    np.testing.assert_allclose(normalized, collect_inputs(normalize), rtol=1e-3, atol=1e-4)
 
 
 def test_bounded_values_are_scaled_to_one_and_unbounded_ones_stay() -> None:

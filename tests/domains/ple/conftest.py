@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -34,9 +35,16 @@ def ple(request: pytest.FixtureRequest) -> str:
     """Install the test double as `ple`; then use the real one, if it is installed."""
     if request.param == "double":
         request.getfixturevalue("double")
-    elif importlib.util.find_spec("ple") is None:
+    elif not _has_real_ple():
         pytest.skip("ple is not installed: it comes from the source of ntasfi/PyGame-Learning-Environment")
     return str(request.param)
+
+
+def _has_real_ple() -> bool:
+    """Return whether the package `ple` has PLE's games; an unrelated one of PyPI has the same name."""
+    spec = importlib.util.find_spec("ple")
+    folders = spec.submodule_search_locations if spec is not None else None
+    return any((Path(folder) / "games" / "base" / "pygamewrapper.py").is_file() for folder in folders or ())
 
 
 def _forget() -> dict[str, ModuleType]:

@@ -1,0 +1,84 @@
+"""The study of tasks: its conditions, tables and figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import tasks
+
+
+def make_rows(method: str, values: list[float], **more: Any) -> list[dict[str, Any]]:
+    base = {"task": "A", "method": method, "layers": 2, "strength": 0.1, "solved": 0, "evaluations": 50, "seconds": 2.0}
+    return [
+        {**base, "run": run, "best_fitness": value, "champion_return": value, **more}
+        for run, value in enumerate(values)
+    ]
+
+
+def test_the_table_compares_each_method_with_the_control_of_its_depth() -> None:
+    low, high = [1.0, 2.0, 3.0, 4.0, 5.0], [11.0, 12.0, 13.0, 14.0, 15.0]
+    runs = [*make_rows("control", low), *make_rows("sm-g-sum", high)]
+    runs += [*make_rows("deep-control", high, layers=8), *make_rows("deep-sm-g-sum", high, layers=8)]
+    lines = tasks.tabulate(runs)
+    assert lines[0] == "### A"
+    assert [line.count("|") for line in lines if line.startswith("|")] == [9] * 6
+    _, sum_row, _, deep_row = lines[4:8]
+    assert "13.0 (11.0 to 15.0)" in sum_row
+    assert "p = 0.0" in sum_row
+    assert "p = 1 " in deep_row
+
+
+def test_the_best_fitness_stays_after_the_end_of_a_run() -> None:
+    curve = [{"run": 0, "evaluations": n, "best_fitness": float(n)} for n in (10, 20)]
+    ended = [{"run": 0, "evaluations": 25, "best_fitness": 30.0}]
+    np.testing.assert_array_equal(tasks._best_so_far(curve, ended, 0, np.array([10, 15, 20, 40])), [10, 10, 20, 30])
+
+
+def test_the_control_is_tuned_by_solved_runs_then_fitness_then_evaluations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {1.0: (0, 9.0, 50), 0.3: (2, 5.0, 40), 0.1: (2, 5.0, 30), 0.03: (2, 4.0, 10), 0.01: (1, 9.0, 10)}
+    spent = []
+
+    def run(task: tasks.Task, condition: tasks.Condition, folder: Path) -> Path:
+        intensity = float(condition.strength.partition("=")[2])
+        solved, fitness, evaluations = found[intensity]
+        out = folder / condition.name
+        out.mkdir()
+        runs = [
+            {"run": n, "solved": n < solved, "best_fitness": fitness, "evaluations": evaluations}
+            for n in range(condition.runs)
+        ]
+        (out / "run.json").write_text(json.dumps({"runs": runs}))
+        spent.append(condition.runs)
+        return out
+
+    monkeypatch.setattr(tasks, "run_condition", run)
+    assert tasks.tune_control(tasks.TASKS["CartPole"], tmp_path, "sweep", None) == 0.1
+    assert sum(spent) == tasks.TASKS["CartPole"].runs, "the sweep costs as much as the runs of a method"
+
+
+def test_figures_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    runs = [*make_rows("control", [1.0, 2.0]), *make_rows("deep-sm-g-so", [3.0, 4.0])]
+    curves = [
+        {"task": "A", "method": row["method"], "run": row["run"], "evaluations": n, "best_fitness": n / 50}
+        for row in runs
+        for n in (10, 20, 50)
+    ]
+    for seconds in (False, True):
+        tasks.draw_curves(tmp_path / "figure.png", curves, runs, seconds=seconds)
+        assert (tmp_path / "figure.png").stat().st_size > 5_000
+
+
+def test_every_task_is_shortened_for_a_trial() -> None:
+    assert len(tasks.TASKS) >= 8
+    for task in tasks.TASKS.values():
+        short = task.shortened()
+        assert short.evaluations < task.evaluations
+        assert {**task.options, "steps": 20, "episodes": 1, "confirm": 0} == short.options
