@@ -1,4 +1,4 @@
-"""Print the table of all claims, for results/README.md: python results/table.py."""
+"""Print the tables of all claims, for results/README.md: python results/table.py."""
 
 from __future__ import annotations
 
@@ -30,23 +30,36 @@ def read_findings(profile: str, figure: str) -> dict[str, dict[str, Any]]:
     return {one["claim"]: one for one in json.loads(file.read_text())["claims"]} if file.is_file() else {}
 
 
-def format_table() -> str:
-    """Return a Markdown table with one row per claim of the paper."""
-    lines = ["| experiment | the paper | " + " | ".join(f"`{name}` | holds" for name in PROFILES) + " | why not |"]
-    lines.append("|---" * (3 + 2 * len(PROFILES)) + "|")
+def format_claims() -> str:
+    """Return a section per experiment with a row per claim, and a column per profile that was run, in Markdown."""
+    sections = []
     for name, figure in FIGURES.items():
-        found = [read_findings(profile, name) for profile in PROFILES]
-        for claim in figure.claims:
-            cells = []
-            for findings in found:
-                one = findings.get(claim.text, {"statistic": "not run", "holds": None})
-                answer = "" if one["statistic"] == "not run" else ANSWERS[one["holds"]]
-                cells += [one["statistic"], answer]
-            text, plain = claim.text, re.sub(r" \([^)]*\)$", "", claim.text)
-            reason = REASONS.get(plain, "") if "no" in cells else ""
-            lines.append(f"| {name} | {text} | {' | '.join(cells)} | {reason} |")
-    return "\n".join(lines)
+        found = {profile: findings for profile in PROFILES if (findings := read_findings(profile, name))}
+        if not found:
+            claims = "\n".join(f"- {claim.text}" for claim in figure.claims)
+            sections.append(f"### {name}\n\nNot run yet:\n\n{claims}")
+            continue
+        rows = [_format_row(claim.text, list(found.values())) for claim in figure.claims]
+        head = ["the paper", *(f"`{profile}`" for profile in found)]
+        if any(row[-1] for row in rows):
+            head.append("why not")
+        else:
+            rows = [row[:-1] for row in rows]
+        lines = [head, ["---"] * len(head), *rows]
+        table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+        sections.append(f"### {name}\n\n{table}")
+    return "\n\n".join(sections)
+
+
+def _format_row(claim: str, found: list[dict[str, dict[str, Any]]]) -> list[str]:
+    """Return the cells of a claim: its text, what each profile found, and why it does not hold."""
+    cells = []
+    for one in (findings.get(claim) for findings in found):
+        cells.append("not run" if one is None else f"**{ANSWERS[one['holds']]}**: {one['statistic']}")
+    plain = re.sub(r" \([^)]*\)$", "", claim)
+    reason = REASONS.get(plain, "") if any(cell.startswith("**no**") for cell in cells) else ""
+    return [claim, *cells, reason]
 
 
 if __name__ == "__main__":
-    print(format_table())
+    print(format_claims())

@@ -43,3 +43,14 @@ def test_the_workflows_test_every_supported_python_and_have_no_token() -> None:
         assert "tests/smoke.py" in text
         assert "secrets." not in text
     assert "id-token: write" in read(".github/workflows/release.yml")
+
+
+def test_actions_are_pinned_to_commits() -> None:
+    used = [
+        line.split("uses: ", 1)[1]
+        for file in sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if "uses: " in line and "uses: ./" not in line
+    ]
+    assert len(used) > 10
+    assert [one for one in used if not re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)] == []

@@ -9,7 +9,7 @@ from typing import Any, Final
 import typer
 
 from tfsm.cli.main import app
-from tfsm.cli.options import OTHER, PANELS
+from tfsm.cli.options import group_by_panel
 from tfsm.plugins import load_plugins
 from tfsm.plugins.options import NoOptions, Option, describe
 from tfsm.plugins.registry import KINDS
@@ -26,9 +26,9 @@ Every command and option, as `tfsm COMMAND --help` shows them. The words in capi
 """
 OPTIONS_START: Final = """# All options
 
-Every option with its type and default. Set them with `--set NAME=VALUE`, in a [`tfsm.toml`](settings.md), or as keyword
-arguments of `tfsm.evolve`. A domain may have other defaults, such as the paper's: `tfsm config show DOMAIN` shows what
-a run would use. With a divergence, the default of `guard` is `relative`. The same lists are printed by
+Every option with its meaning, type and default. Set them with `--set NAME=VALUE`, in a [`tfsm.toml`](settings.md), or
+as keyword arguments of `tfsm.evolve`. A domain may have other defaults, such as the paper's: `tfsm config show DOMAIN`
+shows what a run would use. With a divergence, the default of `guard` is `relative`. The same lists are printed by
 `tfsm mutations`, `tfsm domains`, `tfsm selections` and `tfsm observers`.
 """
 
@@ -64,15 +64,10 @@ def _render_command(root: Any, name: str) -> Iterator[str]:
 
 
 def _render_parameters(command: Any, context: Any) -> Iterator[str]:
-    panels: dict[str, list[tuple[str, str]]] = {}
-    for parameter in command.get_params(context):
-        if record := parameter.get_help_record(context):
-            panel = getattr(parameter, "rich_help_panel", None) or OTHER
-            panels.setdefault(panel, []).append(record)
-    for panel in sorted(panels, key=lambda panel: PANELS.index(panel) if panel in PANELS else -1):
-        yield f"| {panel if len(panels) > 1 else 'option'} | |\n|---|---|"
-        for flag, text in panels[panel]:
-            yield f"| `{flag.strip()}` | {_escape(' '.join(text.split()))} |"
+    for panel, records in group_by_panel(command, context).items():
+        yield f"| {panel} | |\n|---|---|"
+        for name, text in records:
+            yield f"| `{name.strip()}` | {_escape(' '.join(text.split()))} |"
         yield ""
 
 
@@ -95,10 +90,12 @@ def render_options() -> str:
 
 
 def _render_table(options: tuple[Option, ...]) -> Iterator[str]:
-    yield "| option | type | default | meaning |\n|---|---|---|---|"
+    # Two columns, so that a phone shows the meaning without scrolling sideways.
+    yield "| option | meaning |\n|---|---|"
     for option in options:
-        kind = ", ".join(filter(None, [option.type, option.constraints]))
-        yield f"| `{option.name}` | {_escape(kind)} | {_show_default(option)} | {_escape(option.help)} |"
+        kind = ", ".join(filter(None, [option.type, option.constraints])).replace("|", " | ")
+        meaning = f"{_escape(option.help)}<br>*{_escape(kind)}*; {_show_default(option)}"
+        yield f"| `{option.name}` | {meaning} |"
     yield ""
 
 
@@ -107,8 +104,10 @@ def _show_default(option: Option) -> str:
         return "required"
     value = option.default
     if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "none" if value is None or value in ((), {}) else f"`{value}`"
+        return f"default `{'yes' if value else 'no'}`"
+    if value is None:
+        return "default `none`"
+    return "default empty" if value in ((), {}) else f"default `{value}`"
 
 
 def _escape(text: str) -> str:

@@ -142,6 +142,8 @@ def list_folder(path: str) -> str:
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Adjust the links of a page to the site, and remove marks of blocks that only the tests use."""
+    if page.is_homepage:
+        page.meta["hide"] = ["navigation"]  # a list of one page
     markdown = re.sub(r"^(```python) no-run$", r"\1", markdown, flags=re.M)
     source = repository_path(page.file)
     if source is None:

@@ -48,6 +48,27 @@ def test_run_help_has_five_panels_in_order() -> None:
     assert panels["Other"] == ["--help"]
 
 
+@pytest.mark.parametrize(
+    ("words", "usage", "argument"),
+    [
+        (["run"], "tfsm run [OPTIONS] [DOMAIN]", "DOMAIN"),
+        (["watch"], "tfsm watch [OPTIONS] DIR", "DIR"),
+        (["runs", "rm"], "tfsm runs rm [OPTIONS] DIR...", "DIR..."),
+    ],
+    ids=["optional", "required", "several"],
+)
+def test_arguments_are_shown_by_their_names(words: list[str], usage: str, argument: str) -> None:
+    lines = get_help(*words).splitlines()
+    assert lines[0] == f"Usage: {usage}"
+    (line,) = [line for line in lines[1:] if line.startswith(f"  {argument} ")]
+    assert line[2 + len(argument) :].startswith("  "), "no type follows the name"
+
+
+def test_a_command_without_panels_has_one_list_of_options() -> None:
+    panels = sections(get_help("watch"))
+    assert panels == {"Arguments": ["DIR"], "Options": ["--port", "--open", "--interval", "--json", "--help"]}
+
+
 @pytest.mark.parametrize("name", IN_PANELS)
 def test_every_option_is_in_one_panel_of_a_page_of_80_columns(name: str) -> None:
     text = get_help(name)

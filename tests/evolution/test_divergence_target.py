@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from functools import partial
+
 import keras
 import numpy as np
 import pytest
@@ -12,7 +16,7 @@ import tfsm
 from tests.mutations.cases import case, noise_of, operator
 from tests.reference import measures
 from tfsm.errors import TfsmError
-from tfsm.evolution.divergence import DivergenceTarget, to_unit_length
+from tfsm.evolution.divergence import DivergenceTarget, perturb, to_unit_length
 from tfsm.evolution.variation import mutate_batch
 from tfsm.interfaces import Nest, Tensor
 from tfsm.kernels.random import root_seed
@@ -116,6 +120,103 @@ def test_the_relative_guard_has_no_scale() -> None:
     np.testing.assert_array_equal(guard_relative(tf.zeros([1, 3]), 0.1), np.ones([1, 3]))
 
 
+def test_a_sensitivity_that_is_a_rounding_error_counts_as_none() -> None:
+    guarded = guard_relative(tf.constant([[1.0, 1.0, 1e-8, 0.0, 1e-4]]), 0.01).numpy()[0]
+    r = np.sqrt(2 / 5)
+    np.testing.assert_allclose(guarded, [1.0, 1.0, r, r, 0.01 * r], rtol=1e-6)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+def noise_with(scale: float) -> keras.initializers.Initializer:
+    return keras.initializers.RandomNormal(0.0, scale)
+
+
+def build_dead() -> tuple[keras.Model, np.ndarray]:
+    """Return a network in which four of eight units never fire."""
+    hidden = kl.Dense(8, "relu")
+    model = keras.Sequential([keras.Input((4,)), hidden, kl.Dense(3)])
+    hidden.bias.assign([-50.0] * 4 + [0.0] * 4)
+    return model, normal(40, 4)
+
+
+def build_saturated() -> tuple[keras.Model, np.ndarray]:
+    layers = [kl.Dense(8, "tanh", kernel_initializer=noise_with(5.0)), kl.Dense(3, "softmax", False, noise_with(15.0))]
+    return keras.Sequential([keras.Input((4,)), *layers]), normal(40, 4)
+
+
+def build_batch_normalized() -> tuple[keras.Model, np.ndarray]:
+    normalization = kl.BatchNormalization()
+    layers = [kl.Conv2D(4, 3), normalization, kl.ReLU(), kl.Flatten(), kl.Dense(3)]
+    model = keras.Sequential([keras.Input((6, 6, 1)), *layers])
+    normalization.moving_variance.assign([1e-6, 1.0, 1.0, 1e4])
+    return model, normal(40, 6, 6, 1)
+
+
+def build_layer_normalized() -> tuple[keras.Model, np.ndarray]:
+    layers = [kl.Dense(8, kernel_initializer=noise_with(300.0)), kl.LayerNormalization(), kl.Dense(3)]
+    return keras.Sequential([keras.Input((4,)), *layers]), normal(40, 4)
+
+
+def build_residual() -> tuple[keras.Model, np.ndarray]:
+    """Return three blocks, which hardly add anything yet."""
+    x = start = keras.Input((6,))
+    for _ in range(3):
+        x = kl.Add()([x, kl.Dense(6, kernel_initializer=noise_with(1e-3))(kl.Dense(6, "relu")(x))])
+    return keras.Model(start, kl.Dense(3)(x)), normal(40, 6)
+
+
+def build_embedding() -> tuple[keras.Model, np.ndarray]:
+    """Return a network with 20 words, half of which are not in the experience."""
+    layers = [kl.Embedding(20, 4), kl.GlobalAveragePooling1D(), kl.Dense(3)]
+    model = keras.Sequential([keras.Input((5,), dtype="int32"), *layers])
+    return model, np.random.default_rng(0).integers(0, 10, (40, 5))
+
+
+def build_attention() -> tuple[keras.Model, np.ndarray]:
+    start = keras.Input((5, 4))
+    x = kl.Add()([start, kl.MultiHeadAttention(2, 4)(start, start)])
+    x = kl.GlobalAveragePooling1D()(kl.LayerNormalization()(x))
+    return keras.Model(start, kl.Dense(3)(x)), normal(40, 5, 4)
+
+
+DELICATE = {
+    "dead units": build_dead,
+    "saturated outputs": build_saturated,
+    "batch normalization": build_batch_normalized,
+    "layer normalization": build_layer_normalized,
+    "residual": build_residual,
+    "embedding": build_embedding,
+    "attention": build_attention,
+}
+
+
+@pytest.mark.sample(9)
+@pytest.mark.parametrize("mutation", ["sm-g-sum", "sm-g-abs", "sm-g-rms", "sm-g-so"])
+@pytest.mark.parametrize("name", DELICATE)
+def test_no_weight_receives_an_outsized_change(name: str, mutation: str) -> None:
+    """Weights without any influence change like average ones, and no weight a hundred times as much as these."""
+    keras.utils.set_random_seed(1)
+    model, x = DELICATE[name]()
+    genome = tfsm.flatten(model)
+    noise = noise_of(1, genome.size)
+    child = tfsm.mutate(model, x, mutation, divergence="1%", seed=1)
+    outputs = model.predict(x, verbose=0)
+    reached = tfsm.divergence(model, child, x) / outputs.var(axis=0).sum()
+    assert reached == pytest.approx(0.01, rel=TOLERANCE + 2e-3)
+    s = tfsm.sensitivity(model, x, mutation, noise / np.linalg.norm(noise)).astype(np.float64)
+    s /= np.sqrt(np.mean(s**2))
+    change = np.abs((tfsm.flatten(child) - genome) / noise)
+    change /= np.median((change * s)[s > 0.1])  # in units of that of an average weight
+    assert change.max() < 101
+    without = s < (1e-3 if mutation == "sm-g-so" else 1e-6)
+    np.testing.assert_allclose(change[without], 1.0, rtol=0.02)
+    if name in ("dead units", "embedding", "attention"):
+        assert without.sum() >= 8
+
+
 def test_constant_outputs_are_compared_with_their_mean_square() -> None:
     rows = tf.constant([[[1.0, 2.0], [3.0, 2.0]], [[3.0, 4.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]])
     np.testing.assert_allclose(variance_of(rows), [1.0, 25.0, 1.0])
@@ -213,3 +314,21 @@ def test_children_with_outputs_that_are_not_finite_are_reported() -> None:
     model = keras.Sequential([keras.Input((2,)), kl.Dense(2, "exponential")])
     with pytest.warns(UserWarning, match="not finite"):
         tfsm.mutate(model, np.ones((3, 2)), "control", intensity=1e6)
+
+
+@pytest.mark.parametrize("mutation", ["sm-g-sum", "sm-g-so"])
+def test_a_divergence_shares_the_pass_of_the_parent_with_the_sensitivity(mutation: str) -> None:
+    """XLA computes equal layers once: the outputs of the parent add only the product of the last layer."""
+    layers = [kl.Dense(6, "tanh"), kl.Dense(7, "tanh"), kl.Dense(2)]
+    network = Network(keras.Sequential([keras.Input((5,)), *layers]))
+    parents, seen = tf.constant(network.genome[None]), tf.constant(normal(1, 10, 5))
+    change = partial(perturb, operator(mutation, guard="relative"), network, parents, seen)
+
+    def count_products(function: Callable[[Tensor], object]) -> int:
+        compiled = tf.function(function, jit_compile=True, autograph=False)
+        text = compiled.experimental_get_compiler_ir(root_seed(1)[None])(stage="optimized_hlo")
+        return len(re.findall(r"= .* dot\(", text))
+
+    alone = count_products(change)
+    assert alone >= 3
+    assert count_products(lambda seed: (change(seed), network.rows(parents, seen))) <= alone + 1

@@ -58,6 +58,9 @@ def test_only_new_shapes_and_operators_are_compiled(model: keras.Model) -> None:
         for intensity, seed in ((0.1, 0), (2, 7), (np.float32(0.3), 2**60)):
             functional.mutate(model, genomes, X * intensity, "control", intensity, seed)
     with expect_compilations(model, 1):
+        for divergence, seed in (("1%", 0), ("2.5%", 7), ("10%", 2**60)):
+            functional.mutate(model, genomes, X, "control", divergence=divergence, seed=seed)
+    with expect_compilations(model, 1):
         functional.mutate(model, genomes, X[:4], "control")
     with expect_compilations(model, 1):
         functional.outputs(model, genomes, X)

@@ -196,13 +196,25 @@ def _cases() -> Iterator[Case]:
     yield case("domain/parity/one-output", _parity("sm-g-sum", sets="size=3 outputs=1 layers=1"))
     yield case(
         "domain/gym/CartPole",
-        _run("gym", "sm-g-sum", sets="env=CartPole-v1 units=4 episodes=2 steps=20 confirm=0 log_every=10 size=3"),
+        # The intensity was the default when the digests were recorded; today the default is a divergence.
+        _run(
+            "gym",
+            "sm-g-sum",
+            intensity=0.1,
+            sets="env=CartPole-v1 units=4 episodes=2 steps=20 confirm=0 log_every=10 size=3",
+        ),
     )
 
     yield case("layers/some", _parity("sm-g-sum", "--layers", "recurrent_1=0.1,@head"))
     yield case(
         "model/own",
-        _run("gym", "control", "--model", "player.keras", sets="env=CartPole-v1 episodes=2 steps=20 confirm=0"),
+        _run(
+            "gym",
+            "control",
+            *("--model", "player.keras"),
+            intensity=0.1,
+            sets="env=CartPole-v1 episodes=2 steps=20 confirm=0",
+        ),
     )
     yield case("engine/width", _parity("sm-g-sum", sets="size=3 width=1", runs=3))
     yield case("engine/graph", _parity("sm-g-sum", sets="size=3 compile=graph"))

@@ -9,7 +9,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfsm.kernels.line_search import MAX_MAGNITUDE, LineSearchResult, line_search, search_outputs
+from tfsm.kernels.line_search import MAX_MAGNITUDE, LineSearchResult, PartialOutputs, line_search, search_outputs
 
 Curve = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
@@ -229,6 +229,52 @@ def test_confident_probabilities_with_logits_on_a_line_take_at_most_three_trials
 
     without = line_search(measure, tf.constant(0.1), tf.constant([0.5, 1.0]), tolerance=0.05, max_steps=40)
     assert without.steps.numpy().min() > 4
+
+
+def test_outputs_that_grow_by_a_known_power_take_two_trials() -> None:
+    directions = np.random.default_rng(0).normal(size=(1, 6, 3)).astype(np.float32)
+    before, target, start = tf.fill([2, 6, 3], 9.0), tf.constant([0.7, 0.7]), tf.constant([0.1, 2.0])
+
+    def outputs(m: tf.Tensor) -> tf.Tensor:
+        return 9.0 + (m**1.7)[:, None, None] * directions
+
+    known = {"tolerance": 0.02, "max_steps": 40, "growth": tf.constant([1.7, 1.7])}
+    np.testing.assert_array_equal(search_outputs(outputs, before, target, start, **known).steps, 2)
+    first = search_outputs(outputs, before, target, start, tolerance=0.02, max_steps=40)
+    assert first.steps.numpy().min() > 2
+    np.testing.assert_allclose(first.growth, 1.7, rtol=0.01)
+
+
+def test_a_trial_that_is_far_off_is_followed_by_trials_on_the_experiences_that_move_most() -> None:
+    """Of 32 confident answers one changes; it determines the divergence, and is among the 4 that are tried."""
+    random = np.random.default_rng(3)
+    logits = 20.0 * np.eye(4, dtype=np.float32)[np.arange(32) % 4]
+    logits[17] *= 0.3
+    line, bend = (random.normal(size=(32, 4)).astype(np.float32) for _ in range(2))
+    asked = []
+
+    def rows(m: tf.Tensor, which: tf.Tensor) -> tf.Tensor:
+        m = m[:, None, None]
+        moved = m * tf.gather(line, which) + m**2 * tf.gather(bend, which)
+        return tf.nn.softmax(tf.gather(logits, which) + moved)
+
+    def part(m: tf.Tensor, which: tf.Tensor) -> tf.Tensor:
+        asked.append(which.numpy())
+        return rows(m, which)
+
+    everything = tf.repeat(tf.range(32)[None], 2, axis=0)
+    before, target, start = rows(tf.zeros(2), everything), tf.constant([0.005, 0.0]), tf.constant([0.3, 0.3])
+    settings = {"tolerance": 0.05, "max_steps": 40}
+    alone = search_outputs(lambda m: rows(m, everything), before, target, start, **settings)
+    asked.clear()
+    partial = PartialOutputs(part, 32, 4)
+    found = search_outputs(lambda m: rows(m, everything), before, target, start, **settings, part=partial)
+    assert found.reached.numpy().all()
+    np.testing.assert_allclose(found.value, target, rtol=0.05)
+    assert int(found.steps[0]) < int(alone.steps[0])
+    assert int(found.part_steps[0]) > 0
+    np.testing.assert_array_equal([found.steps[1], found.part_steps[1], alone.part_steps[0]], 0)
+    assert all(17 in which[0] and which.shape == (2, 4) for which in asked)
 
 
 def test_numbers_between_zero_and_one_that_are_not_probabilities_may_leave_the_interval() -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,6 +15,20 @@ from tests.models.architectures import CASES, subclassed
 from tests.models.plain import drawn
 from tfsm.errors import TfsmError
 from tfsm.models.inputs import prepare_inputs
+
+
+def test_experience_is_read_without_tensorflow(tmp_path: Path) -> None:
+    # Commands report a mistake in a file first, and then start TensorFlow with its notices switched off.
+    np.save(tmp_path / "x.npy", drawn(4, 3))
+    program = (
+        "import sys; from tfsm.models.inputs import read_experience; print(read_experience('x.npy').shape, end=' ')"
+    )
+    program += "; print('tensorflow' in sys.modules, 'keras' in sys.modules)"
+    environ = {"PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environ, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("(4, 3) False False\n", "")
 
 
 def dense(**inputs: Any) -> keras.Model:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tfsm.render import video as window
-from tfsm.render.video import RecordedFilm
+from tfsm.render.video import RecordedFilm, WithTiles
 
 pygame = pytest.importorskip("pygame")
 
@@ -119,3 +119,16 @@ def test_a_still_shows_frames_from_first_to_last() -> None:
     still = film(4, 4, 31).still()
     tiles = [int(still[6 * row, 6 * column].max()) for row in range(4) for column in range(4)]
     assert tiles == list(range(0, 31, 2))
+
+
+def test_tiles_are_below_and_turn_pale_when_they_have_ended() -> None:
+    large, short = film(400, 600, 3), film(400, 600, 1)
+    tiled = WithTiles(large, [large, short, large, large, large])
+    assert (len(tiled), tiled.rate) == (3, large.rate)
+    first, last = tiled.frame(0), tiled.frame(2)
+    assert first.shape == last.shape == (400 + 2 * 100, 600, 3)
+    np.testing.assert_array_equal(last[:400], large.frame(2))
+    assert (first[500:, 150:] == 255).all()  # no sixth tile
+    center = (slice(430, 470), slice(190, 260))  # of the second tile
+    np.testing.assert_allclose(last[center], 0.25 * first[center].astype(float) + 150, atol=1.01)
+    np.testing.assert_array_equal(tiled.still(), last)

@@ -137,6 +137,15 @@ class TestWatcher:
         (tmp_path / "metrics.jsonl").write_text(make_line(0, 500))
         assert read_one(Watcher(tmp_path)).rate == pytest.approx(5, rel=0.1)
 
+    @pytest.mark.parametrize("status", ["interrupted", "failed"])
+    def test_runs_that_were_stopped_early_have_not_used_their_evaluations(self, tmp_path: Path, status: str) -> None:
+        solved = {"run": 0, "solved": True, "evaluations": 300, "best_fitness": 2.0}
+        stopped = {"run": 1, "solved": False, "evaluations": 100, "best_fitness": 1.0}
+        write_record(tmp_path, status, runs=[solved, stopped])
+        now = read_one(Watcher(tmp_path))
+        assert (now.ended, now.solved, now.evaluations, now.left, now.best_fitness) == (1, 1, 400, 900, 2.0)
+        assert now.share == pytest.approx(400 / 1300)
+
     def test_before_the_first_line_it_is_starting(self, tmp_path: Path, lock: Any) -> None:
         lock(write_record(tmp_path))
         now = read_one(Watcher(tmp_path))

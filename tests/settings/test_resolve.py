@@ -620,11 +620,19 @@ def test_trained_weights_are_changed_less_than_random_ones(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "trained.keras").write_bytes(b"PK\x05\x06" + bytes(18))
-    sets = ["domain.data=digits.npz"]
-    found = resolve_in(
-        tmp_path, plugins=load_plugins(), domain="dataset", mutation="sm-g-sum", overrides=overrides, sets=sets
-    )
-    assert found.settings.divergence == expected
+    for domain, needed in (("dataset", "domain.data=digits.npz"), ("gym", "domain.env=CartPole-v1")):
+        for mutation in ("sm-g-sum", "sm-g-abs"):
+            found = resolve_in(
+                tmp_path,
+                plugins=load_plugins(),
+                domain=domain,
+                mutation=mutation,
+                overrides=overrides,
+                sets=[needed],
+            )
+            assert found.settings.divergence == expected
+            guard = found.settings.mutation_options["guard"]
+            assert guard == ("relative" if expected else "paper")
 
 
 def test_a_divergence_in_a_file_of_the_user_holds_for_trained_weights(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tfsm.cli.common import get_plugins, make_console, print_json
-from tfsm.cli.options import SharedOptions, complete_parts, shared_options
+from tfsm.cli.options import PanelCommand, SharedOptions, complete_parts, shared_options
 from tfsm.errors import TfsmError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(cls=PanelCommand)
 @shared_options("config", "set_", "profile", "json", "disable_plugin")
 def show(
     ctx: typer.Context,
@@ -69,7 +69,7 @@ def show(
         _print_general(resolve_general(plugins, config=options.config), paths, options.json)
 
 
-@app.command()
+@app.command(cls=PanelCommand)
 @shared_options("config")
 def path(*, options: SharedOptions) -> None:
     """Print the settings files in use; later ones override earlier ones."""

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tfsm.cli.common import get_plugins, import_tensorflow_to_run, make_console, print_json, print_message
-from tfsm.cli.options import EXPERIMENT, SEARCH, MutationName, SharedOptions, complete_parts, shared_options
+from tfsm.cli.options import (
+    EXPERIMENT,
+    SEARCH,
+    MutationName,
+    PanelCommand,
+    SharedOptions,
+    complete_parts,
+    shared_options,
+)
 from tfsm.cli.progress import WIDE, show_steps
 from tfsm.errors import TfsmError
 from tfsm.utils.tf_startup import import_tensorflow
@@ -135,7 +143,7 @@ def _layer_table(layers: Sequence[LayerDiagnosis]) -> Any:
 app = typer.Typer(no_args_is_help=True, help="List, show and remove run directories.", rich_markup_mode=None)
 
 
-@app.command("list")
+@app.command("list", cls=PanelCommand)
 @shared_options("json")
 def list_(
     top: Annotated[Path, typer.Argument(metavar="DIR", help="Directory to search, including subdirectories")] = Path(
@@ -199,7 +207,7 @@ def list_(
     console.print(table)
 
 
-@app.command()
+@app.command(cls=PanelCommand)
 @shared_options("json")
 def show(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Run directory or study")],
@@ -246,7 +254,7 @@ def show(
             console.print(f"{key}: {value}", soft_wrap=True)
 
 
-@app.command()
+@app.command(cls=PanelCommand)
 def rm(
     directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run directories or studies")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation")] = False,

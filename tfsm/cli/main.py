@@ -25,18 +25,13 @@ from tfsm.errors import TfsmError
 
 # Plain help starts faster than help by rich, and can be piped.
 app = typer.Typer(name="tfsm", invoke_without_command=True, pretty_exceptions_enable=False, rich_markup_mode=None)
-for command in (run, compare, sweep, robustness, reproduce):
+for command in (run, compare, sweep, robustness, reproduce, report, watch, replay, doctor, mutate, sensitivity):
     app.command(cls=PanelCommand)(command)
-app.command()(report)
-app.command()(watch)
-for command in (replay, doctor, mutate):
-    app.command(cls=PanelCommand)(command)
-app.command()(sensitivity)
 app.add_typer(inspect.app, name="runs")
 app.add_typer(config.app, name="config")
 app.add_typer(plugins.app, name="plugins")
 for command in (plugins.mutations, plugins.domains, plugins.selections, plugins.observers):
-    app.command()(command)
+    app.command(cls=PanelCommand)(command)
 
 
 START: Final = """\

@@ -36,6 +36,8 @@ MODEL: Final = "Model"
 OUTPUT: Final = "Output"
 EXECUTION: Final = "Execution"
 OTHER: Final = "Other"
+ARGUMENTS: Final = "Arguments"
+OPTIONS: Final = "Options"
 PANELS: Final = (EXPERIMENT, SEARCH, MODEL, OUTPUT, EXECUTION, OTHER)
 """The panels of the help in their order; panels of a single command come before them."""
 
@@ -44,19 +46,41 @@ class PanelCommand(TyperCommand):
     """A command whose help lists its arguments and options by panel.
 
     Typer groups them only if rich formats the help. Importing rich would double the time that `--help` takes, and its
-    boxes do not survive a pipe.
+    boxes do not survive a pipe. Arguments are shown by their names alone, which differs between versions of Typer.
     """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write one section per panel, with all descriptions in one column."""
-        panels: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            if record := parameter.get_help_record(ctx):
-                panels.setdefault(getattr(parameter, "rich_help_panel", None) or OTHER, []).append(record)
+        panels = group_by_panel(self, ctx)
         width = max(len(name) for records in panels.values() for name, _ in records)
-        for panel in sorted(panels, key=lambda panel: PANELS.index(panel) if panel in PANELS else -1):
+        for panel, records in panels.items():
             with formatter.section(panel):
-                formatter.write_dl([(name.ljust(width), text) for name, text in panels[panel]])
+                formatter.write_dl([(name.ljust(width), text) for name, text in records])
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line: optional arguments in brackets."""
+        arguments = (one for one in self.get_params(ctx) if one.param_type_name == "argument")
+        return ["[OPTIONS]", *(str(one.metavar) if one.required else f"[{one.metavar}]" for one in arguments)]
+
+
+def group_by_panel(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
+    """Return the names and descriptions of a command's parameters, by panel and in the order of the panels.
+
+    A command that has options without a panel, besides `--help`, has one list of arguments and one of options.
+    """
+    shown = [(one, record) for one in command.get_params(ctx) if (record := one.get_help_record(ctx))]
+    grouped = sum(get_panel(one) == OTHER for one, _ in shown) <= 1
+    panels: dict[str, list[tuple[str, str]]] = {}
+    for one, (name, text) in shown:
+        is_argument = one.param_type_name == "argument"
+        panel = get_panel(one) if grouped else ARGUMENTS if is_argument else OPTIONS
+        panels.setdefault(panel, []).append((one.metavar if is_argument else name, text))
+    return dict(sorted(panels.items(), key=lambda item: PANELS.index(item[0]) if item[0] in PANELS else -1))
+
+
+def get_panel(parameter: Any) -> str:
+    """Return the panel of a parameter."""
+    return getattr(parameter, "rich_help_panel", None) or OTHER
 
 
 def complete_parts(kind: Kind) -> Callable[[str], list[tuple[str, str]]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tfsm.cli.common import get_plugins, make_console, print_json
-from tfsm.cli.options import SharedOptions, complete_parts, shared_options
+from tfsm.cli.options import PanelCommand, SharedOptions, complete_parts, shared_options
 from tfsm.cli.progress import show_steps
 from tfsm.errors import TfsmError
 from tfsm.utils.tf_startup import import_tensorflow
@@ -28,7 +28,7 @@ app = typer.Typer(
 )
 
 
-@app.command("list")
+@app.command("list", cls=PanelCommand)
 @shared_options("json", "disable_plugin")
 def list_(ctx: typer.Context, *, options: SharedOptions) -> None:
     """List the plugins, their state and what they register."""
@@ -39,7 +39,7 @@ def list_(ctx: typer.Context, *, options: SharedOptions) -> None:
         _print_plugins(infos)
 
 
-@app.command()
+@app.command(cls=PanelCommand)
 @shared_options("json", "quiet", "disable_plugin")
 def check(
     ctx: typer.Context,
@@ -135,7 +135,7 @@ def _print_counts(results: Sequence[CheckResult]) -> None:
     make_console().print(f"{counts}, {skipped} skipped" if skipped else counts)
 
 
-@app.command()
+@app.command(cls=PanelCommand)
 @shared_options("disable_plugin")
 def new(
     ctx: typer.Context,

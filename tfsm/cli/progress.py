@@ -49,10 +49,13 @@ def show_steps(title: str, *, quiet: bool) -> Iterator[StepsCallback]:
     if quiet:
         yield lambda done, total, description: None
         return
-    meter = RateMeter()
+    meter, began = RateMeter(), time.monotonic()
 
     def update(done: int, total: int | None, description: str) -> None:
-        rate = meter.add(time.monotonic(), done)
+        now = time.monotonic()
+        rate = meter.add(now, done)
+        if done and done == total:
+            rate = done / max(now - began, 1e-9)  # of the whole: the last step may include closing a file
         what = f"{title}: {description}" if description else title
         counts = f"{done:,}/{total:,}" if total is not None else f"{done:,}" if done else ""
         speed = f"{format_rate(rate)}/s" if rate else ""

@@ -14,8 +14,8 @@ import tensorflow as tf
 from tfsm.evolution.compile_plan import needs_autograph
 from tfsm.evolution.variation import Parents, Variation, map_one_by_one
 from tfsm.interfaces import Child, Mutation, Nest, SupportsPerturbation, Tensor
-from tfsm.kernels.experience import take_every
-from tfsm.kernels.line_search import search_diagnostics, search_outputs
+from tfsm.kernels.experience import take, take_every
+from tfsm.kernels.line_search import PartialOutputs, search_diagnostics, search_outputs
 from tfsm.kernels.sensitivity import divergence, variance_of
 from tfsm.models.network import Network
 
@@ -72,7 +72,7 @@ class DivergenceTarget:
         length = tf.norm(parents, axis=-1)
         length = tf.where(length > 0, length, tf.ones_like(length))
         start = FIRST_STEP * length * tf.minimum(tf.sqrt(target / variance_of(before)), 1.0)
-        passes = tf.zeros_like(target, tf.float32)
+        passes, growth, part = tf.zeros_like(target, tf.float32), None, None
         count = tf.nest.flatten(experience)[0].shape[1]
         if None not in (count, before.shape[1]) and count >= THINNING * LEAST_EXPERIENCES:
             few = take_every(experience, THINNING)
@@ -84,8 +84,10 @@ class DivergenceTarget:
                 tolerance=ROUGH_TOLERANCE,
                 max_steps=ROUGH_STEPS,
             )
-            start = tf.where(rough.magnitude > 0, rough.magnitude, start)
-            passes = tf.cast(rough.steps, tf.float32) * (-(-count // THINNING) / count)
+            start, growth = tf.where(rough.magnitude > 0, rough.magnitude, start), rough.growth
+            part_size = -(-count // THINNING)
+            part = PartialOutputs(lambda m, which: network.rows(child(m), take(experience, which)), count, part_size)
+            passes = tf.cast(rough.steps, tf.float32) * (part_size / count)
         result = search_outputs(
             lambda magnitude: network.rows(child(magnitude), experience),
             before,
@@ -93,8 +95,12 @@ class DivergenceTarget:
             start,
             tolerance=self.tolerance,
             max_steps=self.max_steps,
+            growth=growth,
+            part=part,
         )
         passes += tf.cast(result.steps, tf.float32)
+        if part is not None:
+            passes += tf.cast(result.part_steps, tf.float32) * (part.size / part.experiences)
         return Child(child(result.magnitude), search_diagnostics(result, passes))
 
     def to_absolute(self, network: Network, parents: Tensor, experience: Nest, value: Tensor) -> Tensor:

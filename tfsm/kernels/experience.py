@@ -72,6 +72,11 @@ def take_every(experience: Nest, step: int) -> Nest:
     return tf.nest.map_structure(thin, experience)
 
 
+def take(experience: Nest, index: Tensor) -> Nest:
+    """Return the experiences `[B, n, ...]` of these numbers `[B, n]`, of `[B, N, ...]`, or of `[1, N, ...]` for all."""
+    return tf.nest.map_structure(lambda leaf: _gather(leaf, index, 1), experience)
+
+
 def _gather(leaf: Tensor, index: Tensor, axis: int) -> Tensor:
     if isinstance(leaf, IndexedFrames):
         return IndexedFrames(leaf.table, _gather(leaf.index, index, axis))

@@ -23,6 +23,13 @@ REACH = 30.0
 """The largest factor between two trials while the target is above, or below, all trials."""
 BISECTIONS = 14
 """Halvings of the interval in which predicted outputs have the target divergence; they cost no forward pass."""
+GROWTH = (1.0, 2.0)
+"""Limits of the power of the magnitude with which outputs are taken to move."""
+FAR_OFF = 0.4
+"""A divergence whose logarithm is further than this from the target's calls for trials on part of the experience."""
+PART_STEPS = 6
+PART_TOLERANCE = 0.03
+"""The end of a search on part of the experience."""
 
 SEARCH_DIAGNOSTICS = ("search_steps", "unreached")
 """What a search reports about itself: its trials in forward passes, and whether the target was out of reach."""
@@ -35,6 +42,31 @@ class LineSearchResult(NamedTuple):
     value: Tensor
     reached: Tensor
     steps: Tensor
+
+
+class OutputSearchResult(NamedTuple):
+    """The end of a search by outputs; all fields are `[B]`."""
+
+    magnitude: Tensor
+    value: Tensor
+    reached: Tensor
+    steps: Tensor
+    """Trials on all of the experience."""
+    part_steps: Tensor
+    """Trials on part of the experience."""
+    growth: Tensor
+    """The power of the magnitude with which the outputs moved between the last two trials; 1 if there was only one."""
+
+
+class PartialOutputs(NamedTuple):
+    """The outputs for some of the experiences, which cost less than those for all of them."""
+
+    rows: Callable[[Tensor, Tensor], Tensor]
+    """From magnitudes `[B]` and numbers of experiences `[B, n]` to their output rows `[B, J, K]`."""
+    experiences: int
+    """The number of experiences; each has equally many rows."""
+    size: int
+    """n"""
 
 
 class _Bracket(NamedTuple):
@@ -92,6 +124,14 @@ def search_magnitude(
     return line_search(measure, targets, tf.sqrt(targets), tolerance=tolerance, max_steps=max_steps)
 
 
+class _OutputSearch(NamedTuple):
+    bracket: _Bracket
+    last: Tensor  # the trial before, 0 before the first
+    last_rows: Tensor  # its outputs `[B, I, K]`
+    growth: Tensor
+    part_steps: Tensor
+
+
 @tf.autograph.experimental.do_not_convert
 def search_outputs(
     outputs: Callable[[Tensor], Tensor],
@@ -101,13 +141,20 @@ def search_outputs(
     *,
     tolerance: float,
     max_steps: int,
-) -> LineSearchResult:
+    growth: Tensor | None = None,
+    part: PartialOutputs | None = None,
+) -> OutputSearchResult:
     """Find magnitudes `[B]` at which the outputs are within `tolerance` of a target divergence from `before`.
 
     Outputs hardly bend over a step, even where the divergence is far from the square law. After the first trial each
-    output is predicted by a line through its value at 0, and later by a parabola that also fits the trial before. The
-    next trial is where the predicted outputs have the target divergence. Probabilities are predicted by their logits:
-    those of a confident classifier do not move at first, and then all at once, while its logits move steadily.
+    output is predicted by a line through its value at 0, or by the same power of the magnitude for all if one is known,
+    and later by a parabola that also fits the trial before. The next trial is where the predicted outputs have the
+    target divergence. Probabilities are predicted by their logits: those of a confident classifier do not move at
+    first, and then all at once, while its logits move steadily.
+
+    A trial that misses the target by far shows at least which experiences matter: in a confident classifier one or two
+    of them account for the divergence. With `part`, the next trial is then searched for on those that are predicted to
+    move most, while the others stay as predicted.
 
     Args:
         outputs: from magnitudes `[B]` to output rows `[B, I, K]`, continuous, and `before` at 0.
@@ -116,25 +163,25 @@ def search_outputs(
         start: the first magnitudes to try, `[B]`.
         tolerance: the relative error that ends the search.
         max_steps: maximum number of trials.
+        growth: the power of the magnitude `[B]` with which outputs move, from an earlier search; 1 if None.
+        part: the outputs for some of the experiences; None to use trials on all of them alone.
     """
     nothing = target <= 0
-
-    def advance(s: _Bracket, last: Tensor, last_rows: Tensor) -> tuple[_Bracket, Tensor, Tensor]:
-        rows = tf.ensure_shape(outputs(s.trial), before.shape)
-        narrowed = _narrow(s, divergence(before, rows), target, tolerance)
-        trial = _predict_trial(s, narrowed, target, before, rows, last, last_rows)
-        return narrowed._replace(trial=trial), s.trial, rows
-
-    state: _Bracket = tf.while_loop(
-        lambda s, *_: (s.step < max_steps) & ~tf.reduce_all(s.done),
-        advance,
-        (_begin(start, nothing), tf.zeros_like(start), before),
-        maximum_iterations=max_steps,
-    )[0]
-    return _finish(_Bracket(*state), target, nothing, tolerance)
+    state = _OutputSearch(
+        bracket=_begin(start, nothing),
+        last=tf.zeros_like(start),
+        last_rows=before,
+        growth=tf.ones_like(start) if growth is None else growth,
+        part_steps=tf.zeros_like(start, tf.int32),
+    )
+    end = _continue_search(state, outputs, before, target, tolerance, max_steps, part)
+    found = _finish(end.bracket, target, nothing, tolerance)
+    return OutputSearchResult(*found, end.part_steps, end.growth)
 
 
-def search_diagnostics(result: LineSearchResult, passes: Tensor | None = None) -> dict[str, Tensor]:
+def search_diagnostics(
+    result: LineSearchResult | OutputSearchResult, passes: Tensor | None = None
+) -> dict[str, Tensor]:
     """Return the diagnostics `[B]` of a line search, for the log.
 
     Args:
@@ -218,27 +265,52 @@ def _next_trial(s: _Bracket, narrowed: _Bracket, value: Tensor, target: Tensor) 
     return tf.where(unbracketed, grown, tf.where(low <= 0, shrunk, inside))
 
 
+def _continue_search(
+    state: _OutputSearch,
+    outputs: Callable[[Tensor], Tensor],
+    before: Tensor,
+    target: Tensor,
+    tolerance: float,
+    max_steps: int,
+    part: PartialOutputs | None,
+) -> _OutputSearch:
+    def advance(s: _OutputSearch) -> tuple[_OutputSearch]:
+        rows = tf.ensure_shape(outputs(s.bracket.trial), before.shape)
+        value = divergence(before, rows)
+        bracket = _narrow(s.bracket, value, target, tolerance)
+        predict, growth = _fit_outputs(s, before, rows)
+        bracket = bracket._replace(trial=_predict_trial(s.bracket, bracket, target, before, rows, predict))
+        growth = tf.where(s.bracket.done | (s.last <= 0), s.growth, growth)
+        following = s._replace(bracket=bracket, last=s.bracket.trial, last_rows=rows, growth=growth)
+        return (following if part is None else _refine_trial(following, value, target, before, predict, part),)
+
+    (end,) = tf.while_loop(
+        lambda s: (s.bracket.step < max_steps) & ~tf.reduce_all(s.bracket.done),
+        advance,
+        (state,),
+        maximum_iterations=max_steps,
+    )
+    return _OutputSearch(_Bracket(*end[0]), *end[1:])
+
+
 def _predict_trial(
-    s: _Bracket, narrowed: _Bracket, target: Tensor, before: Tensor, rows: Tensor, last: Tensor, last_rows: Tensor
+    s: _Bracket,
+    narrowed: _Bracket,
+    target: Tensor,
+    before: Tensor,
+    rows: Tensor,
+    predict: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Return the next magnitudes to try, from the outputs of this trial and of the last one."""
+    """Return the next magnitudes to try: those at which the predicted outputs have the target divergence."""
     low, high = narrowed.low, narrowed.high
     bounded_below, bounded_above = low > 0, ~tf.math.is_inf(high)
     lower = tf.where(bounded_below, low, s.trial / REACH)
     upper = tf.where(bounded_above, high, tf.minimum(s.trial * REACH, tf.constant(MAX_MAGNITUDE, s.trial.dtype)))
     finite = tf.reduce_all(tf.math.is_finite(rows), axis=[1, 2])
-    rows, last_rows = (tf.where(tf.math.is_finite(x), x, before) for x in (rows, last_rows))
-    to_logits, from_logits = _choose_scale(before, rows, last_rows)
-    origin = to_logits(before)
-    slope = _divide(to_logits(rows) - origin, s.trial)  # [B, I, K]
-    last_slope = _divide(to_logits(last_rows) - origin, last)
-    bend = tf.where(_per_row(last > 0), _divide(slope - last_slope, s.trial - last), tf.zeros_like(slope))
-    straight = slope - bend * _per_row(s.trial)
     log_low, log_high = tf.math.log(lower), tf.math.log(upper)
     for _ in range(BISECTIONS):
         middle = (log_low + log_high) / 2.0
-        m = _per_row(tf.exp(middle))
-        under = divergence(before, from_logits(origin + (straight + bend * m) * m)) < target
+        under = divergence(before, predict(tf.exp(middle))) < target
         log_low, log_high = tf.where(under, middle, log_low), tf.where(under, log_high, middle)
     span = tf.math.log(upper / lower)
     share = ((log_low + log_high) / 2.0 - tf.math.log(lower)) / tf.where(span > 0, span, tf.ones_like(span))
@@ -257,6 +329,56 @@ def _predict_trial(
     share = tf.where(bracketed | finite, share, tf.zeros_like(share))
     trial = lower * tf.exp(share * span)
     return tf.where(bounded_above, trial, tf.minimum(trial, tf.constant(MAX_MAGNITUDE, trial.dtype)))
+
+
+def _fit_outputs(s: _OutputSearch, before: Tensor, rows: Tensor) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """Return what predicts rows `[B, I, K]` from magnitudes `[B]`, and their growth `[B]` since the trial before."""
+    now, last = s.bracket.trial, s.last
+    rows, last_rows = (tf.where(tf.math.is_finite(x), x, before) for x in (rows, s.last_rows))
+    to_logits, from_logits = _choose_scale(before, rows, last_rows)
+    origin = to_logits(before)
+    move, last_move = to_logits(rows) - origin, to_logits(last_rows) - origin  # [B, I, K]
+    slope = _divide(move, now)
+    bend = tf.where(_per_row(last > 0), _divide(slope - _divide(last_move, last), now - last), tf.zeros_like(slope))
+    straight = slope - bend * _per_row(now)
+    power = tf.where(last > 0, tf.zeros_like(now), s.growth - 1.0)
+
+    def predict(magnitude: Tensor) -> Tensor:
+        factor = magnitude * tf.pow(tf.math.divide_no_nan(magnitude, now), power)
+        return from_logits(origin + (straight + bend * _per_row(magnitude)) * _per_row(factor))
+
+    length, last_length = (tf.sqrt(tf.reduce_sum(tf.square(x), axis=[1, 2])) for x in (move, last_move))
+    growth = tf.math.log(length / last_length) / tf.math.log(now / last)
+    growth = tf.where(tf.math.is_finite(growth), growth, tf.ones_like(growth))
+    return predict, tf.clip_by_value(growth, *GROWTH)
+
+
+def _refine_trial(
+    s: _OutputSearch,
+    value: Tensor,
+    target: Tensor,
+    before: Tensor,
+    predict: Callable[[Tensor], Tensor],
+    part: PartialOutputs,
+) -> _OutputSearch:
+    """Return the search with better magnitudes to try where the divergence of the last trial was far off."""
+    far = ~s.bracket.done & tf.math.is_finite(value) & (tf.abs(tf.math.log(value / target)) > FAR_OFF)
+    lanes, (rows, outputs) = before.shape[0] or tf.shape(before)[0], before.shape[1:]
+    grouped = [lanes, part.experiences, rows // part.experiences * outputs]
+    moved = tf.square(tf.reshape(predict(s.bracket.trial) - before, grouped))
+    _, chosen = tf.math.top_k(tf.reduce_sum(moved, axis=-1), part.size)  # [B, n]
+    place = tf.stack([tf.broadcast_to(tf.range(lanes)[:, None], tf.shape(chosen)), chosen], axis=-1)
+
+    def rows_of(magnitude: Tensor) -> Tensor:
+        measured = tf.reshape(part.rows(magnitude, chosen), [lanes, part.size, grouped[-1]])
+        others = tf.reshape(predict(magnitude), grouped)
+        return tf.reshape(tf.tensor_scatter_nd_update(others, place, measured), [lanes, rows, outputs])
+
+    bracket = _begin(s.bracket.trial, ~far)._replace(low=s.bracket.low, high=s.bracket.high)
+    start = s._replace(bracket=bracket)
+    end = _continue_search(start, rows_of, before, target, PART_TOLERANCE, PART_STEPS, None).bracket
+    trial = tf.where(end.best > 0, end.best, s.bracket.trial)
+    return s._replace(bracket=s.bracket._replace(trial=trial), part_steps=s.part_steps + end.steps)
 
 
 def _choose_scale(*rows: Tensor) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:

@@ -44,6 +44,8 @@ UNROLLED_OUTPUTS = 8
 
 _LEAST_SENSITIVITY = 1e-30
 """Below this, sensitivities and their squares are lost to rounding, and count as zero."""
+ROUNDING = 1e-6
+"""Sensitivities below this share of their root mean square are rounding errors, or might as well be."""
 _CONSTANT_SHARE = 1e-10
 """Outputs whose variance is a smaller share of their mean square than this are constant up to rounding."""
 
@@ -118,21 +120,27 @@ def guard_sensitivity(sensitivity: Tensor, zero: float, floor: float) -> Tensor:
     return tf.maximum(replaced, floor)
 
 
-def guard_relative(sensitivity: Tensor, share: float) -> Tensor:
+def guard_relative(sensitivity: Tensor, share: float, rounding: float = ROUNDING) -> Tensor:
     r"""Return the sensitivity `[..., P]` with a lower bound relative to the network's own sensitivities.
 
     .. math:: s'_p = \max(s_p, \rho r), \quad r = \sqrt{\tfrac1P \textstyle\sum_p s_p^2}
 
-    A weight with a sensitivity of exactly zero, such as that of a dead unit, counts as one of average sensitivity
-    `r`. If no output depends on any weight, all weights count the same. Multiplying all sensitivities by a number
-    multiplies the result by that number: the guard has no scale of its own.
+    A weight without a sensitivity, such as that of a dead unit, counts as one of average sensitivity `r`; so does one
+    whose sensitivity is a rounding error, such as that of the bias of the keys of attention, which a softmax cancels.
+    If no output depends on any weight, all weights count the same. Multiplying all sensitivities by a number multiplies
+    the result by that number: the guard has no scale of its own.
+
+    Args:
+        sensitivity: `[..., P]`.
+        share: :math:`\rho`.
+        rounding: the share of `r` up to which sensitivities count as rounding errors.
     """
     largest = tf.reduce_max(sensitivity, axis=-1, keepdims=True)
     largest = tf.where(largest > _LEAST_SENSITIVITY, largest, tf.ones_like(largest))
     scaled = sensitivity / largest  # squares of tiny numbers would vanish
     root_mean_square = tf.sqrt(tf.reduce_mean(tf.square(scaled), axis=-1, keepdims=True))
     average = tf.where(root_mean_square > _LEAST_SENSITIVITY, root_mean_square, tf.ones_like(root_mean_square))
-    return largest * tf.where(scaled == 0, average, tf.maximum(scaled, share * average))
+    return largest * tf.where(scaled <= rounding * average, average, tf.maximum(scaled, share * average))
 
 
 def variance_of(rows: Tensor) -> Tensor:

@@ -7,15 +7,16 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
-import keras
 import numpy as np
-import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Tensor
 from tfsm.models.names import MAX_BYTES, summarize_error
+
+if TYPE_CHECKING:
+    import keras
 
 
 def prepare_inputs(model: keras.Model, experience: Any) -> list[Tensor]:
@@ -25,6 +26,8 @@ def prepare_inputs(model: keras.Model, experience: Any) -> list[Tensor]:
         model: a built model.
         experience: an array `[N, ...]`, or for a model with several inputs a list, tuple or dict of them.
     """
+    import tensorflow as tf
+
     return [tf.convert_to_tensor(array) for array in prepare_arrays(model, experience)]
 
 
@@ -54,6 +57,9 @@ def _input_specs(model: keras.Model) -> list[tuple[str, tuple[int | None, ...] |
     inputs = getattr(model, "inputs", None)
     if not inputs:  # a subclassed model
         return []
+    import keras
+    import tensorflow as tf
+
     return [(x.name, tuple(x.shape), keras.backend.standardize_dtype(x.dtype)) for x in tf.nest.flatten(inputs)]
 
 

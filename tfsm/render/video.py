@@ -50,12 +50,59 @@ class SideBySide:
         return np.concatenate(parts, axis=1)
 
 
+class WithTiles:
+    """A film with smaller films below it, four in a row. A small film that has ended turns pale.
+
+    Args:
+        main: the large film.
+        others: the small films, with frames of the same size; at least one.
+    """
+
+    def __init__(self, main: Film, others: Sequence[Film]) -> None:
+        self._main, self._others = main, others
+        self.rate = main.rate
+
+    def __len__(self) -> int:
+        """Return the length of the longest film."""
+        return max(len(film) for film in (self._main, *self._others))
+
+    def frame(self, index: int) -> np.ndarray:
+        """Return a frame of all films. A film that has ended shows its last frame."""
+        large = self._main.frame(min(index, len(self._main) - 1))
+        tiles = [_shrink(film.frame(min(index, len(film) - 1)), paler=index >= len(film)) for film in self._others]
+        height, width, _ = tiles[0].shape
+        rows = -(-len(tiles) // TILES_PER_SIDE)
+        below = np.full((rows * height, large.shape[1], 3), 255, np.uint8)
+        for number, tile in enumerate(tiles):
+            row, column = divmod(number, TILES_PER_SIDE)
+            below[row * height : (row + 1) * height, column * width : (column + 1) * width] = tile
+        return _pad_to_even(np.concatenate([large, below]))
+
+    def still(self) -> np.ndarray:
+        """Return the last frame, which shows which films lasted."""
+        return self.frame(len(self) - 1)
+
+
+def _shrink(picture: np.ndarray, *, paler: bool) -> np.ndarray:
+    """Return a picture at a fraction of its size, with a border."""
+    # Sums of every n-th pixel: much faster than a mean over axes.
+    height, width = (side // TILES_PER_SIDE for side in picture.shape[:2])
+    cut = picture[: height * TILES_PER_SIDE, : width * TILES_PER_SIDE].astype(np.uint16)
+    parts = [cut[i::TILES_PER_SIDE, j::TILES_PER_SIDE] for i, j in np.ndindex(TILES_PER_SIDE, TILES_PER_SIDE)]
+    small = sum(parts[1:], start=parts[0]) // len(parts)
+    if paler:
+        small = small // 4 + 150
+    small[0], small[:, 0] = 128, 128
+    return small.astype(np.uint8)
+
+
 def check_film_path(file: Path) -> None:
     """Raise an error unless a film can be written to this file."""
     if file.suffix.lower() not in FILM_SUFFIXES:
         raise TfsmError(f"{file}: unknown format; use a file name ending in {', '.join(FILM_SUFFIXES)}")
     if not file.parent.is_dir():
         raise TfsmError(f"{file}: there is no directory {str(file.parent)!r}")
+    _imageio()
 
 
 def save_film(film: Film, file: Path, *, progress: Callable[[int, int], None] = lambda done, total: None) -> None:

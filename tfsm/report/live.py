@@ -240,13 +240,14 @@ class Watcher:
         tail = self._tails.setdefault(directory, MetricsTail(directory))
         tail.read()
         settings = record["settings"]
-        ended = {run["run"]: run for run in record["runs"]}
+        results = {run["run"]: run for run in record["runs"]}
+        ended = {run for run, result in results.items() if _is_complete(result, status, settings)}
         used = {run: line["evaluations"] for run, line in tail.latest.items()}
-        used |= {run: max(used.get(run, 0), result["evaluations"]) for run, result in ended.items()}
+        used |= {run: max(used.get(run, 0), result["evaluations"]) for run, result in results.items()}
         runs = max(settings.get("runs", 0), len(used))
         evaluations = sum(used.values())
-        active_use = sum(used[run] for run in used.keys() - ended.keys())
-        fitness = [_to_finite(result["best_fitness"]) for result in ended.values()]
+        active_use = sum(used[run] for run in used.keys() - ended)
+        fitness = [_to_finite(result["best_fitness"]) for result in results.values()]
         divergence = _known(_to_finite(line.get("divergence")) for line in tail.latest.values())
         if status == "running" and not used:
             status = "starting"
@@ -257,7 +258,7 @@ class Watcher:
             status=status,
             runs=runs,
             ended=len(ended),
-            solved=sum(result["solved"] for result in ended.values()),
+            solved=sum(result["solved"] for result in results.values()),
             evaluations=evaluations,
             left=max(0, settings["evaluations"] * (runs - len(ended)) - active_use),
             best_fitness=max(
@@ -337,6 +338,14 @@ def check_directory(directory: Path) -> None:
 
 def _is_run(directory: Path) -> bool:
     return (directory / RECORD).is_file()
+
+
+def _is_complete(result: Mapping[str, Any], status: str, settings: Mapping[str, Any]) -> bool:
+    """Return whether a recorded run has ended; an interrupted experiment records the others, too."""
+    if status not in ("interrupted", "failed"):
+        return True
+    solved = result["solved"] and settings.get("stop") != "budget"
+    return bool(solved or result["evaluations"] >= settings["evaluations"])
 
 
 def _damaged(directory: Path, name: str, domain: str, error: TfsmError) -> ExperimentProgress:

@@ -13,6 +13,7 @@ import numpy as np
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Evaluation, Film, Nest, Tensor
 from tfsm.models.network import Network
+from tfsm.render.video import WithTiles
 from tfsm.rollouts import convolution_layers, hidden_layers, output_layer
 from tfsm_domains.gym import GymOptions
 from tfsm_domains.gym.rollout import EpisodeRunner, normalization_layer, to_inputs
@@ -100,6 +101,9 @@ def _recurrent_network(
     )
 
 
+MAX_TILES: Final = 12
+"""How many more genomes a film shows."""
+
 NATURE_SIDE: Final = 36
 """The smallest side of an image that the convolutions of the Nature network leave something of."""
 
@@ -163,9 +167,12 @@ class Gym(GymOptions):
         return to_inputs(experience)
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
-        """Film the first episode of the first genome; the others are not shown."""
+        """Film the first genome in its first episode, and up to twelve others in the same one, in tiles below."""
         (episode,) = self._seeds(np.asarray(seed)[:1], 0, 1)[0]
-        return self.runner.film(network, np.asarray(genomes)[:1], int(episode))
+        main, *others = (
+            self.runner.film(network, genome[None], int(episode)) for genome in np.asarray(genomes)[: 1 + MAX_TILES]
+        )
+        return WithTiles(main, others) if others else main
 
     def __reduce__(self) -> Any:
         """Pickle the options alone: environments and compiled policies cannot be pickled."""

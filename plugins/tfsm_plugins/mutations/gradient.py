@@ -10,6 +10,7 @@ write another one, copy `SafeMutationAbs` and change its formula and `sensitivit
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,6 +21,7 @@ from tfsm.interfaces import Nest, Tensor
 from tfsm.kernels.experience import sample_experiences
 from tfsm.kernels.random import fold_in, root_seed, split
 from tfsm.kernels.sensitivity import (
+    ROUNDING,
     abs_sensitivity,
     clip_change,
     estimate_abs_sensitivity,
@@ -45,6 +47,8 @@ class GradientMutation(GradientOptions, ABC):
 
     batched: ClassVar[bool] = True
     needs_gradient: ClassVar[bool] = True
+    rounding: ClassVar[float] = ROUNDING
+    """The share of their root mean square up to which sensitivities are rounding errors."""
 
     @abstractmethod
     def sensitivity(
@@ -90,7 +94,7 @@ class GradientMutation(GradientOptions, ABC):
     def bound(self, sensitivity: Tensor) -> Tensor:
         """Return the sensitivity after the guard: what the noise is divided by."""
         if self.guard == "relative":
-            return guard_relative(sensitivity, self.guard_share)
+            return guard_relative(sensitivity, self.guard_share, self.rounding)
         return guard_sensitivity(sensitivity, self.zero, self.floor)
 
     def _measure(
@@ -196,6 +200,8 @@ class SafeMutationSecondOrder(SecondOrderOptions, GradientMutation):
     In the paper's formula `v` is the perturbation itself. Its published intensities were found with the unit vector
     along the perturbation, which is the default here (`unit_direction`): otherwise `s` would change with the intensity.
     """
+
+    rounding: ClassVar[float] = math.sqrt(ROUNDING)  # s is a root
 
     def sensitivity(
         self, network: Network, genome: Tensor, experience: Nest, direction: Tensor, seed: Tensor | None = None

@@ -255,7 +255,7 @@ def test_memory_of_several_inputs_is_refused() -> None:
 
 def make_film(domain: Any) -> Film:
     network = Network(domain.network())
-    return domain.film(network, draw_genomes(network, 2), seeds(1, 2))
+    return domain.film(network, draw_genomes(network, 1), seeds(1))
 
 
 @pytest.mark.parametrize("hold", [1, 3])
@@ -269,6 +269,24 @@ def test_a_film_has_a_frame_for_the_reset_and_every_step(hold: int) -> None:
     assert film.frame(0).shape[0] % 2 == film.frame(0).shape[1] % 2 == 0
 
 
+def test_the_film_of_several_genomes_has_them_in_the_same_episode_below_the_first() -> None:
+    def draws(env: ConfigurableEnv) -> np.ndarray:
+        return np.full((400, 400, 3), int(200 * env.luck), np.uint8)
+
+    with registered_env(draws=draws, pays=lambda env, action: env.luck, ends=1):
+        domain = make_domain()
+        network = Network(domain.network())
+        genomes = draw_genomes(network, 20)
+        alone, together = (domain.film(network, genomes[:n], seeds(*range(n))) for n in (1, 20))
+        first = alone.frame(0)
+    assert first.shape == (400, 400, 3)
+    picture = together.frame(0)
+    assert picture.shape == (400 + 3 * 100, 400, 3)  # twelve of nineteen
+    np.testing.assert_array_equal(picture[:400], first)
+    for row, column in np.ndindex(3, 4):
+        assert (picture[450 + 100 * row, 50 + 100 * column] == first[0, 0]).all()
+
+
 def test_a_film_is_the_first_episode_of_the_first_genome() -> None:
     def draws(env: ConfigurableEnv) -> np.ndarray:
         return np.full((4, 4, 3), int(250 * env.luck), np.uint8)
@@ -276,7 +294,7 @@ def test_a_film_is_the_first_episode_of_the_first_genome() -> None:
     with registered_env(draws=draws, pays=lambda env, action: env.luck, ends=1):
         domain = make_domain()
         network = Network(domain.network())
-        film = domain.film(network, draw_genomes(network, 2), seeds(5, 6))
+        film = domain.film(network, draw_genomes(network, 1), seeds(5))
         expected = int(250 * domain.evaluate(network, draw_genomes(network, 1), seeds(5)).fitness[0])
     assert abs(int(film.frame(0).max()) - expected) <= 1
 
