@@ -126,9 +126,7 @@ def format_tables(rows: list[Row]) -> str:
                 {count: [t / rates[domain, operator, count] for t in times[count]] for count in found} if rates else {}
             )
             by_evaluations, by_seconds = (
-                holm([mann_whitney(values[count], values[1]).p for count in found if count > 1])
-                if 1 in values
-                else []
+                holm([mann_whitney(values[count], values[1]).p for count in found if count > 1]) if 1 in values else []
                 for values in (times, seconds)
             )
             for place, count in enumerate(found):

@@ -7,6 +7,7 @@ milliseconds. `--help` lists the names.
 from __future__ import annotations
 
 import argparse
+import functools
 import time
 from collections.abc import Callable, Mapping
 from textwrap import shorten
@@ -27,6 +28,8 @@ from tfsm.models import program
 from tfsm.models.network import Network
 from tfsm.models.rules import rule_for
 from tfsm.models.rules.convolution import extract_patches
+from tfsm_domains.hard_maze.domain import BLOCK, residual_network
+from tfsm_domains.hard_maze.robot import SENSORS
 from tfsm_domains.parity.parity import Parity
 from tfsm_plugins.mutations.gradient import SafeMutationSum
 
@@ -260,6 +263,75 @@ def benchmark_vector_mazes(genomes: int = 16) -> None:
     print_table("a step of all agents", [str(count) for count in counts], rows)
 
 
+def benchmark_repeated_layers(genomes: int = 20) -> None:
+    """Equal layers one by one or in a loop: compiling and a roll-out of the networks of the large hard mazes."""
+    rows = {}
+    for layers, units in ((32, 125), (101, 48)):
+        network = Network(residual_network(layers, units))
+        weights = tf.constant(np.repeat(network.genome[None], genomes, axis=0))
+        observation = tf.random.stateless_uniform([genomes, 1, SENSORS], [1, 2])
+
+        def one_by_one(weights: Tensor, observation: Tensor, network: Network = network) -> Tensor:
+            return _roll_out(network.bind(weights), observation)
+
+        def in_a_loop(weights: Tensor, observation: Tensor, layers: int = layers, units: int = units) -> Tensor:
+            return _roll_out(_bind_in_a_loop(weights, layers, units), observation)
+
+        ways = {"one by one": one_by_one, "in a loop": in_a_loop}
+        compiled = {name: tf.function(way, jit_compile=True, autograph=False) for name, way in ways.items()}
+        seconds, outputs = {}, {}
+        for name, call in compiled.items():
+            start = time.perf_counter()
+            outputs[name] = call(weights, observation).numpy()
+            seconds[name] = 1e3 * (time.perf_counter() - start)
+        np.testing.assert_array_equal(outputs["one by one"], outputs["in a loop"])
+        calls = {name: functools.partial(call, weights, observation) for name, call in compiled.items()}
+        times = measure_milliseconds(calls)
+        for name in ways:
+            rows[f"{layers} layers of {units} units, {name}"] = [seconds[name], times[name]]
+    print_table(f"{genomes} genomes", ["first call", "roll-out"], rows)
+
+
+def _roll_out(rows: Callable[[Tensor], Tensor], observation: Tensor, steps: int = 134) -> Tensor:
+    def step(i: Tensor, observation: Tensor, total: Tensor) -> tuple[Tensor, ...]:
+        outputs = rows(observation)[:, 0]
+        return i + 1, 0.9 * observation + 0.01 * outputs[:, None, :1], total + outputs
+
+    start = (tf.constant(0), observation, tf.zeros([observation.shape[0], 2]))
+    return tf.while_loop(lambda i, *_: i < steps, step, start)[2]
+
+
+def _bind_in_a_loop(weights: Tensor, layers: int, units: int) -> Callable[[Tensor], Tensor]:
+    """Return the outputs of the residual network as a function of observations, with a loop over blocks of layers."""
+    genomes, blocks, size = weights.shape[0], layers // BLOCK, units * units + units
+    first = SENSORS * units
+    entry, entry_bias = (
+        tf.reshape(weights[:, :first], [genomes, SENSORS, units]),
+        weights[:, None, first : first + units],
+    )
+    hidden = tf.reshape(weights[:, first + units :][:, : layers * size], [genomes, layers, size])
+    kernels = tf.transpose(tf.reshape(hidden[..., :-units], [genomes, layers, units, units]), [1, 0, 2, 3])
+    biases = tf.transpose(hidden[..., None, -units:], [1, 0, 2, 3])
+    last = weights[:, -(2 * units + 2) :]
+    head, head_bias = tf.reshape(last[:, :-2], [genomes, units, 2]), last[:, None, -2:]
+
+    def rows(observation: Tensor) -> Tensor:
+        value = tf.tanh(tf.matmul(observation, entry) + entry_bias)
+
+        def run_block(i: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+            skipped = value
+            for j in range(BLOCK):
+                value = tf.tanh(tf.matmul(value, kernels[BLOCK * i + j]) + biases[BLOCK * i + j])
+            return i + 1, value + skipped
+
+        _, value = tf.while_loop(lambda i, _: i < blocks, run_block, (tf.constant(0), value))
+        for j in range(blocks * BLOCK, layers):
+            value = tf.tanh(tf.matmul(value, kernels[j]) + biases[j])
+        return tf.sigmoid(tf.matmul(value, head) + head_bias)
+
+    return rows
+
+
 def measure_milliseconds(candidates: Mapping[str, Callable[[], Any]]) -> dict[str, float | None]:
     """Return the time of one call of each candidate, or None if TensorFlow cannot compile it.
 
@@ -307,6 +379,7 @@ BENCHMARKS: dict[str, Callable[..., None]] = {
     "convolutions": benchmark_convolutions,
     "functional_calls": benchmark_functional_calls,
     "vector_mazes": benchmark_vector_mazes,
+    "repeated_layers": benchmark_repeated_layers,
 }
 
 

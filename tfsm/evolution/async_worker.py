@@ -122,8 +122,8 @@ class ChildBatcher:
         self._in_flight: dict[tuple[int, int], tuple[np.ndarray, np.ndarray]] = {}
         """Intensity scales and parents' fitness of the children in flight, by batch."""
         self._diagnostics = engine.diagnostics
-        self.min_width = min(2, engine.plan.width)
-        """The narrowest batch. The least width may be less, but a batch of one is summed in another order."""
+        self.min_width = 1 if self._offspring > 1 else min(2, engine.plan.width)
+        """The narrowest batch of runs. The least width may be less, but a single child is summed in another order."""
         self.compile_seconds = 0.0
         """Time of first calls, nearly all of it compiling."""
 
@@ -212,6 +212,8 @@ class ChildBatcher:
     def _stack(self, batches: Sequence[np.ndarray], turns: int) -> Tensor:
         """Return batches `[n, ...]` of different runs as `[K * W, ...]`, filled up with copies."""
         width = self._width(len(batches))
+        if width == 1 and len(batches[0]) == turns:
+            return tf.constant(batches[0])
         stacked = np.empty([turns, width, *batches[0].shape[1:]], batches[0].dtype)
         for lane, batch in enumerate([*batches, *[batches[0]] * (width - len(batches))]):
             stacked[: len(batch), lane] = batch

@@ -160,6 +160,17 @@ ADDED_LATER: Final[Mapping[str, Any]] = MappingProxyType(
         "mutation_options.guard": "paper",
         "mutation_options.guard_share": 0.01,
         "mutation sm-g-abs": {"mutation_options.probes": None},
+        "domain gym": {
+            "domain_options.text": "drop",
+            "domain_options.flatten": False,
+            "domain_options.grayscale": False,
+            "domain_options.resize": None,
+            "domain_options.stack": 1,
+            "domain_options.frame_skip": 1,
+            "domain_options.sticky": None,
+            "domain_options.clip_reward": None,
+            "domain_options.policy": "default",
+        },
     }
 )
 """Settings that version 0.1 did not have, by dotted path, and the values at which it behaved as today.
