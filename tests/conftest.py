@@ -13,6 +13,8 @@ from importlib.metadata import version
 
 import pytest
 
+gc.disable()  # until everything is collected: collecting makes many objects that stay
+
 # Several test processes share the cores; without this each would start a thread per core.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "2")  # the least that tfsm sets
@@ -47,6 +49,7 @@ def pytest_collection_finish() -> None:
     """Leave the imported libraries out of later garbage collections: they are never freed."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest deselects by marks

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = {"tfsm": ROOT, "tfsm_plugins": ROOT / "plugins", "tfsm_domains": ROOT / "domains"}
-PUBLIC = ("tfsm", "tfsm.functional", "tfsm.interfaces", "tfsm.testing")
+PUBLIC = ("tfsm", "tfsm.functional", "tfsm.interfaces", "tfsm.abilities", "tfsm.testing")
 WITHOUT_EXAMPLE = {"tfsm.__version__", "tfsm.functional"}
 """A number, and a module whose functions have examples."""
 

@@ -15,6 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfsm.abilities import StatefulSelection
 from tfsm.errors import TfsmError
 from tfsm.evolution.async_worker import ChildBatcher, ChildResult
 from tfsm.evolution.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
@@ -26,7 +27,7 @@ from tfsm.evolution.selection import initial_population_size
 from tfsm.evolution.state import LazyTable
 from tfsm.evolution.variation import Offspring, derive_initial_seeds
 from tfsm.functional import prepare_experience
-from tfsm.interfaces import Evaluation, Mutation, Nest, Selection, StatefulSelection, Tensor
+from tfsm.interfaces import Evaluation, Mutation, Nest, Selection, Tensor
 from tfsm.kernels.random import root_seed
 from tfsm.models.genome import check_model
 from tfsm.models.network import Network, build_network

@@ -20,7 +20,13 @@ from tfsm.plugins.options import describe
 from tfsm.plugins.registry import KINDS
 from tfsm.settings.schema import EngineOptions, RunOptions
 
-PUBLIC = {"tfsm": "tfsm", "tfsm.functional": "functional", "tfsm.interfaces": "interfaces", "tfsm.testing": "testing"}
+PUBLIC = {
+    "tfsm": "tfsm",
+    "tfsm.functional": "functional",
+    "tfsm.interfaces": "interfaces",
+    "tfsm.abilities": "abilities",
+    "tfsm.testing": "testing",
+}
 COMMANDS = dict(generated_pages.list_commands())
 
 

@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 
 from tests.selections.populations import build_scheme, make_population, seeds
+from tfsm.abilities import Population
 from tfsm.evolution.admission import TALLIES, Individuals, Records, Standing, find_or_compile_tell, tell_in_turn
 from tfsm.evolution.selection import choose
-from tfsm.interfaces import Population
 
 LANES, SLOTS = 2, 6
 SCHEMES: dict[str, Any] = {

@@ -19,20 +19,32 @@ LIBRARIES = {
 FILES = {"deap": "deap", "ribs": "pyribs", "evotorch": "evotorch"}
 
 
-@pytest.mark.filterwarnings("ignore")  # of these libraries
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_an_example_runs_reproducibly(library: str, capsys: pytest.CaptureFixture[str]) -> None:
+def run_example(library: str, capsys: pytest.CaptureFixture[str], *seeds: str) -> list[str]:
+    """Run an example with each of these seeds; return what it prints."""
     pytest.importorskip(library, reason=f"the example needs {library}: pip install {library}")
-    arguments, line = LIBRARIES[library]
     main = runpy.run_path(str(FOLDER / f"{FILES[library]}_safe_mutation.py"))["main"]
     outputs = []
-    for seed in ("1", "1", "2"):
-        main([*arguments, "--seed", seed])
+    for seed in seeds:
+        main([*LIBRARIES[library][0], "--seed", seed])
         outputs.append(capsys.readouterr().out)
-    assert outputs[0] == outputs[1] != outputs[2]
-    plain, safe = outputs[0].splitlines()
+    return outputs
+
+
+@pytest.mark.filterwarnings("ignore")  # of these libraries
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_an_example_runs(library: str, capsys: pytest.CaptureFixture[str]) -> None:
+    line = LIBRARIES[library][1]
+    plain, safe = run_example(library, capsys, "1")[0].splitlines()
     assert re.fullmatch(line, plain)
     assert re.fullmatch(line, safe)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of these libraries
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_an_example_is_reproducible(library: str, capsys: pytest.CaptureFixture[str]) -> None:
+    first, again, other = run_example(library, capsys, "1", "1", "2")
+    assert first == again != other
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfsm.interfaces import Candidate, Population, SelectionContext
+from tfsm.abilities import Candidate, Population, SelectionContext
 from tfsm.kernels.random import fold_in, root_seed
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import build_part

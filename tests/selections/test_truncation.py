@@ -16,8 +16,8 @@ from tests.selections.populations import (
     make_population,
     seeds,
 )
+from tfsm.abilities import Candidate
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Candidate
 
 
 class Plain:

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 import numpy as np
 import tensorflow as tf
 
+from tfsm.abilities import SupportsAnyModel, SupportsPerformance
 from tfsm.analysis import Verdict, compare_retention, holm, retention
 from tfsm.analysis.results import Method, RunOutcome, load_studies
 from tfsm.errors import TfsmError
@@ -18,7 +19,7 @@ from tfsm.evolution.compile_plan import needs_autograph
 from tfsm.evolution.evaluation import Evaluator
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import mutate_batch
-from tfsm.interfaces import Domain, Evaluation, Mutation, Nest, SupportsAnyModel, SupportsPerformance, Tensor
+from tfsm.interfaces import Domain, Evaluation, Mutation, Nest, Tensor
 from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network, build_network
 from tfsm.plugins import Plugins

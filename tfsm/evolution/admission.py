@@ -13,9 +13,10 @@ from typing import Any, Final, NamedTuple
 
 import tensorflow as tf
 
+from tfsm.abilities import Admission, Candidate, Population, StatefulSelection
 from tfsm.evolution.compile_plan import TracedFunction, needs_autograph
 from tfsm.evolution.selection import admit, admit_generation, admit_initial, choose
-from tfsm.interfaces import Admission, Candidate, Nest, Population, Selection, StatefulSelection, Tensor
+from tfsm.interfaces import Nest, Selection, Tensor
 
 
 class Records(NamedTuple):

@@ -8,8 +8,9 @@ from typing import Final
 
 import tensorflow as tf
 
+from tfsm.abilities import StatefulSelection
 from tfsm.evolution.selection import generation_size, initial_population_size
-from tfsm.interfaces import Selection, StatefulSelection, Tensor
+from tfsm.interfaces import Selection, Tensor
 
 MAX_LANES: Final = 512
 """Width of a batch up to which a whole generation is asked for at once; a wider one takes more memory for nothing."""

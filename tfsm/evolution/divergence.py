@@ -11,9 +11,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfsm.abilities import SupportsPerturbation
 from tfsm.evolution.compile_plan import needs_autograph
 from tfsm.evolution.variation import Parents, Variation, map_one_by_one
-from tfsm.interfaces import Child, Mutation, Nest, SupportsPerturbation, Tensor
+from tfsm.interfaces import Child, Mutation, Nest, Tensor
 from tfsm.kernels.experience import take, take_every
 from tfsm.kernels.line_search import PartialOutputs, search_diagnostics, search_outputs
 from tfsm.kernels.sensitivity import divergence, variance_of

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tfsm.abilities import Population, StatefulSelection, SupportsBehaviorMap
 from tfsm.errors import TfsmError
 from tfsm.evolution.admission import (
     COUNTS,
@@ -31,15 +32,7 @@ from tfsm.evolution.evaluation import FailurePolicy
 from tfsm.evolution.selection import Selector, choose
 from tfsm.evolution.state import State
 from tfsm.evolution.variation import Offspring, Parents, SensitivityCache, Variation, can_reuse, derive_seeds
-from tfsm.interfaces import (
-    Child,
-    Evaluation,
-    Population,
-    Selection,
-    StatefulSelection,
-    SupportsBehaviorMap,
-    Tensor,
-)
+from tfsm.interfaces import Child, Evaluation, Selection, Tensor
 from tfsm.kernels.random import fold_in
 
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 import numpy as np
 import tensorflow as tf
 
+from tfsm.abilities import SupportsValidation
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import needs_autograph
-from tfsm.interfaces import Domain, Evaluation, Failures, Nest, SupportsValidation, Tensor
+from tfsm.interfaces import Domain, Evaluation, Failures, Nest, Tensor
 from tfsm.models.network import Network
 
 WARM_UP: Final = 120.0

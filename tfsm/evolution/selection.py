@@ -7,20 +7,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfsm.abilities import Admission, Candidate, Population, SelectionContext, StatefulSelection
 from tfsm.errors import TfsmError
-from tfsm.interfaces import (
-    Admission,
-    Candidate,
-    Choice,
-    Domain,
-    Evaluation,
-    Nest,
-    Population,
-    Selection,
-    SelectionContext,
-    StatefulSelection,
-    Tensor,
-)
+from tfsm.interfaces import Choice, Domain, Evaluation, Nest, Selection, Tensor
 
 KNOWN_NEEDS = ("behavior", "cases")
 """What a scheme may need to see besides fitness."""

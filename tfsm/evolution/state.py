@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfsm.abilities import Population
 from tfsm.errors import TfsmError
 from tfsm.evolution.admission import COUNTS, LEVELS, TALLIES, Outcome, Records
-from tfsm.interfaces import Evaluation, Nest, Population, Tensor
+from tfsm.interfaces import Evaluation, Nest, Tensor
 
 TABLE_NAMES = {
     "intensity_scale": "strength",

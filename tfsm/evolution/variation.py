@@ -14,19 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import tensorflow as tf
 from typing_extensions import TypeIs
 
+from tfsm.abilities import SupportsDistinctFrames, SupportsReuse
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import Plan, TracedFunction, needs_autograph
-from tfsm.interfaces import (
-    Adapt,
-    Child,
-    Domain,
-    Evaluation,
-    Mutation,
-    Nest,
-    SupportsDistinctFrames,
-    SupportsReuse,
-    Tensor,
-)
+from tfsm.interfaces import Adapt, Child, Domain, Evaluation, Mutation, Nest, Tensor
 from tfsm.kernels.experience import to_dense
 from tfsm.kernels.random import fold_in, gaussian, root_seed, split
 from tfsm.kernels.sensitivity import divergence

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from tfsm.abilities import Film, SupportsBehaviorMap, SupportsFilm
 from tfsm.analysis.robustness import MutantEvaluator, build_operator
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Film, SupportsBehaviorMap, SupportsFilm, Tensor
+from tfsm.interfaces import Tensor
 from tfsm.kernels.random import root_seed
 from tfsm.models.network import build_network
 from tfsm.plugins import Plugins

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from tfsm.abilities import Film
 from tfsm.errors import TfsmError, import_optional
-from tfsm.interfaces import Film
 from tfsm.utils.files import atomic_write
 
 FILM_SUFFIXES: Final = (".gif", ".mp4", ".png")

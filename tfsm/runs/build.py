@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
+from tfsm.abilities import StatefulSelection, SupportsAnyModel
 from tfsm.errors import TfsmError
 from tfsm.evolution.batches import Batches, plan_batches
 from tfsm.evolution.compile_plan import Plan, choose_compiler, make_plan
@@ -17,7 +18,7 @@ from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluation import Evaluator, FailurePolicy
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.variation import Adaptation, Variation
-from tfsm.interfaces import Domain, Mutation, Selection, StatefulSelection, SupportsAnyModel
+from tfsm.interfaces import Domain, Mutation, Selection
 from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.genome import check_model
 from tfsm.models.loading import check_compatible, check_differentiable, is_known_differentiable, load_or_build_model

@@ -9,13 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tfsm.abilities import SupportsFiles
 from tfsm.errors import TfsmError
 from tfsm.evolution.batches import Batches
 from tfsm.evolution.checkpoint import Checkpoint
 from tfsm.evolution.checkpoint_schedule import parse_interval
 from tfsm.evolution.compile_plan import Plan
 from tfsm.evolution.observers import ExperimentInfo, Status
-from tfsm.interfaces import Domain, Observer, SupportsFiles
+from tfsm.interfaces import Domain, Observer
 from tfsm.models.genome import find_sections
 from tfsm.models.loading import describe_model
 from tfsm.models.network import Network

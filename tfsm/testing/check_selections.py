@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfsm.abilities import Admission, Candidate, Population, SelectionContext, StatefulSelection
 from tfsm.evolution.selection import choose_batch
-from tfsm.interfaces import Admission, Candidate, Choice, Population, SelectionContext, StatefulSelection, Tensor
+from tfsm.interfaces import Choice, Tensor
 from tfsm.kernels.random import fold_in, uniform
 from tfsm.testing.check_common import (
     find_differences,
@@ -193,7 +194,7 @@ def _require_valid_admission(subject: PartUnderTest) -> None:
         slot.shape == accepted.shape == (LANES,) and accepted.dtype == bool,
         f"admit returns for {LANES} populations a slot {list(slot.shape)} and accepted {accepted.dtype} "
         f"{list(accepted.shape)}",
-        "return tfsm.interfaces.Admission(slot, accepted, state): a slot and a bool per population, [B]",
+        "return tfsm.abilities.Admission(slot, accepted, state): a slot and a bool per population, [B]",
     )
     require(
         slot[accepted].min(initial=0) >= 0 and slot[accepted].max(initial=0) < fitness.shape[1],

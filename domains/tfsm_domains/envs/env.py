@@ -15,8 +15,9 @@ import numpy as np
 import tensorflow as tf
 from gymnasium.vector.utils import batch_space
 
+from tfsm.abilities import Film
 from tfsm.errors import TfsmError, import_optional, suggestion
-from tfsm.interfaces import Film, Tensor
+from tfsm.interfaces import Tensor
 
 
 class Window:

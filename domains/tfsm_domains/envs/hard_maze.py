@@ -11,8 +11,9 @@ import gymnasium
 import numpy as np
 import tensorflow as tf
 
+from tfsm.abilities import Film
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Film, Tensor
+from tfsm.interfaces import Tensor
 from tfsm.plugins.options import validate
 from tfsm_domains.envs.env import AgentBatch, MazeEnv, MazeSimulator, MazeVectorEnv, StepOutput, render_metadata
 from tfsm_domains.hard_maze import HardMazeOptions

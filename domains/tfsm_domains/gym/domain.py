@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Final
 import keras
 import numpy as np
 
+from tfsm.abilities import Film
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Evaluation, Film, Nest, Tensor
+from tfsm.interfaces import Evaluation, Nest, Tensor
 from tfsm.models.network import Network
 from tfsm.render.video import WithTiles
 from tfsm.rollouts import convolution_layers, hidden_layers, output_layer

@@ -15,7 +15,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsm.interfaces import Evaluation, Film, Nest, Tensor
+from tfsm.abilities import Film
+from tfsm.interfaces import Evaluation, Nest, Tensor
 from tfsm.kernels.experience import sample_experiences
 from tfsm.models.network import Network
 from tfsm_domains.hard_maze import HardMazeOptions

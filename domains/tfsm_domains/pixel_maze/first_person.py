@@ -9,7 +9,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfsm.interfaces import Evaluation, Film, Nest, Tensor
+from tfsm.abilities import Film
+from tfsm.interfaces import Evaluation, Nest, Tensor
 from tfsm.kernels.experience import IndexedFrames
 from tfsm.models.network import Network
 from tfsm_domains.pixel_maze import FirstPersonOptions

@@ -11,8 +11,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tfsm.abilities import Film
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Evaluation, Film, Nest, Tensor
+from tfsm.interfaces import Evaluation, Nest, Tensor
 from tfsm.models.network import Network
 from tfsm.render.video import RecordedFilm
 from tfsm.rollouts import ExperienceReservoir, Policy, PolicyCompiler, pick_evenly, policy_network

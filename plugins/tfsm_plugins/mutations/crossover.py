@@ -13,7 +13,7 @@ from tfsm.kernels.line_search import search_diagnostics, search_magnitude
 from tfsm.kernels.random import split, uniform
 from tfsm.kernels.sensitivity import sum_sensitivity
 from tfsm.models.network import Network
-from tfsm_plugins.mutations.options import CrossoverOptions
+from tfsm_plugins.mutations import CrossoverOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ from tfsm.kernels.sensitivity import (
     sum_sensitivity,
 )
 from tfsm.models.network import Network
-from tfsm_plugins.mutations.options import GradientOptions, ProbedOptions, SecondOrderOptions
+from tfsm_plugins.mutations import GradientOptions, ProbedOptions, SecondOrderOptions
 
 MAX_EXACT_OUTPUTS = 16
 """Up to this number of outputs, sensitivities take one backward pass per output; above it, they are estimated."""

@@ -13,7 +13,7 @@ from tfsm.kernels.line_search import search_diagnostics, search_magnitude
 from tfsm.kernels.random import split
 from tfsm.kernels.sensitivity import divergence
 from tfsm.models.network import Network
-from tfsm_plugins.mutations.options import ControlOptions, RescaleOptions
+from tfsm_plugins.mutations import ControlOptions, RescaleOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,10 @@ import numpy as np
 import tensorflow as tf
 from scipy.cluster.vq import kmeans2
 
+from tfsm.abilities import Admission, Candidate, Population, SelectionContext
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Admission, Candidate, Choice, Nest, Population, SelectionContext, Tensor
-from tfsm_plugins.selections.options import MapElitesOptions
+from tfsm.interfaces import Choice, Nest, Tensor
+from tfsm_plugins.selections import MapElitesOptions
 from tfsm_plugins.selections.steady_state import draw_uniformly
 
 SAMPLES_PER_CELL: Final = 50

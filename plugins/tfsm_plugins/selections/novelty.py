@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from tfsm.interfaces import Admission, Candidate, Choice, Nest, Population, SelectionContext, Tensor
+from tfsm.abilities import Admission, Candidate, Population, SelectionContext
+from tfsm.interfaces import Choice, Nest, Tensor
 from tfsm.kernels.random import fold_in, split, uniform
-from tfsm_plugins.selections.options import NoveltyOptions
+from tfsm_plugins.selections import NoveltyOptions
 from tfsm_plugins.selections.steady_state import draw_tournament
 
 

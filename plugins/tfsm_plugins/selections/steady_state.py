@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfsm.interfaces import Choice, Tensor
 from tfsm.kernels.random import distinct_integers, split, uniform
-from tfsm_plugins.selections.options import HillClimberOptions, RandomOptions, TournamentOptions
+from tfsm_plugins.selections import HillClimberOptions, RandomOptions, TournamentOptions
 
 
 @dataclass(frozen=True, kw_only=True)

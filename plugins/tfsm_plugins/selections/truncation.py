@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import tensorflow as tf
 
+from tfsm.abilities import Admission, Candidate, Population, SelectionContext
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Admission, Candidate, Choice, Nest, Population, SelectionContext, Tensor
+from tfsm.interfaces import Choice, Nest, Tensor
 from tfsm.kernels.random import uniform
-from tfsm_plugins.selections.options import TruncationOptions
+from tfsm_plugins.selections import TruncationOptions
 
 
 @dataclass(frozen=True, kw_only=True)

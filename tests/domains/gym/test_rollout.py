@@ -18,8 +18,9 @@ from tests.domains.gym.playing import (
     make_domain,
     seeds,
 )
+from tfsm.abilities import Film, SupportsFilm
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Evaluation, Film, SupportsFilm
+from tfsm.interfaces import Evaluation
 from tfsm.models.network import Network
 from tfsm_domains.gym.rollout import SequenceRecorder, SpreadRecorder
 

@@ -17,10 +17,10 @@ import tensorflow as tf
 from tests.domains.pixel_maze.scripted import Scripted
 from tests.domains.pixel_maze.test_layout import SMALL
 from tests.helpers.engines import Recorder
+from tfsm.abilities import SupportsBehaviorMap, SupportsFilm
 from tfsm.errors import TfsmError
 from tfsm.evolution.initialization import Initializer
 from tfsm.evolution.lockstep_loop import LockstepLoop
-from tfsm.interfaces import SupportsBehaviorMap, SupportsFilm
 from tfsm.kernels.random import fold_in, root_seed
 from tfsm.models.network import Network
 from tfsm.plugins import load_plugins

@@ -13,8 +13,9 @@ import numpy as np
 import pygame
 import pytest
 
+from tfsm.abilities import SupportsFilm
 from tfsm.errors import TfsmError
-from tfsm.interfaces import Domain, SupportsFilm
+from tfsm.interfaces import Domain
 from tfsm.models.network import Network
 from tfsm.plugins.registry import Registry
 from tfsm_domains.ple import games as games
