@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Final, NamedTuple
 
 from tfsm.errors import import_optional
@@ -25,11 +26,15 @@ ENTRIES: Final = {
 }
 
 
-def _register(gymnasium: Any) -> None:
+def register_envs() -> None:
+    """Register the environments; Gymnasium before 1.0 calls this, as an entry point of the group `gymnasium.envs`."""
+    import_optional("gymnasium", extra="gym", purpose="tfsm_domains.envs")
+    # The submodule: where entry points are read, that is while `gymnasium` itself is imported.
+    registration: Any = importlib.import_module("gymnasium.envs.registration")
     for name, entry in ENTRIES.items():
         identity = f"{NAMESPACE}/{name}-v0"
-        if identity not in gymnasium.registry:
-            gymnasium.register(
+        if identity not in registration.registry:
+            registration.register(
                 identity,
                 entry_point=f"tfsm_domains.envs.{entry.module}:{name}Env",
                 vector_entry_point=f"tfsm_domains.envs.{entry.module}:{name}VectorEnv",
@@ -38,4 +43,4 @@ def _register(gymnasium: Any) -> None:
             )
 
 
-_register(import_optional("gymnasium", extra="gym", purpose="tfsm_domains.envs"))
+register_envs()

@@ -302,6 +302,31 @@ assert set({IDS!r}) <= set(gymnasium.registry)
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
+def test_the_module_in_the_name_replaces_the_import() -> None:
+    code = f"""
+import gymnasium
+for name in {IDS!r}:
+    gymnasium.make("tfsm_domains.envs:" + name).close()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_entry_point_registers_the_environments_while_gymnasium_is_imported() -> None:
+    # As Gymnasium 0.29 does it, whose main module has no attributes yet when it loads its plugins.
+    code = f"""
+import sys, types
+import gymnasium.envs.registration as registration
+sys.modules["gymnasium"] = types.ModuleType("gymnasium")
+from importlib.metadata import entry_points
+(plugin,) = entry_points(group="gymnasium.envs", name="tfsm")
+with registration.namespace(plugin.name):
+    plugin.load()()
+assert set({IDS!r}) <= set(registration.registry)
+assert "tensorflow" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
 def test_importing_twice_changes_nothing() -> None:
     before = {name: gymnasium.spec(name) for name in IDS}
     importlib.reload(tfsm_domains.envs)
