@@ -1,9 +1,10 @@
 """Steps per second in Gymnasium environments: bare, in other libraries, and in one run with and without offspring.
 
-python -m benchmarks.gym_steps [--quick] [--env CartPole-v1] [--cores 2]
+python -m benchmarks.gym_steps [--quick] [--env CartPole-v1] [--cores 2] [--offspring 128]
 
 All sides take turns: on one core the bare environment, Gymnasium's synchronous vector environment, EvoTorch's GymNE and
-`tfsm`; with `--cores 2` Gymnasium's asynchronous vector environment, and `tfsm` with vector=sync and vector=async.
+`tfsm`; with `--cores 2` Gymnasium's asynchronous vector environment, and `tfsm` with vector=sync and vector=async, by
+the number of environments that are simulated side by side.
 EvoTorch is left out where it is not installed, and for images, which it does not take. Gymnasium's sides have constant
 actions and no network. Every episode has the same number of steps, whatever the network does, so that the sides do the
 same work: an environment is wrapped so that only the step limit ends an episode. Atari games are preprocessed on all
@@ -28,6 +29,8 @@ ENVIRONMENTS = ("CartPole-v1", "HalfCheetah-v5", "ALE/Pong-v5")
 STEPS = 200
 """Steps per episode."""
 OFFSPRING = 32
+BATCHES = (32, 64, 128)
+"""Children at once on more cores: the network is called as often for many as for few."""
 POPULATION = 32
 ATARI = {"grayscale": "yes", "resize": 84, "stack": 4, "frame_skip": 4, "policy": "nature-cnn"}
 
@@ -89,11 +92,11 @@ def make_bare_call(name: str) -> Callable[[], object]:
     return play
 
 
-def make_vector_call(name: str, kind: str) -> Callable[[], object]:
+def make_vector_call(name: str, kind: str, count: int = OFFSPRING) -> Callable[[], object]:
     """Return a call that plays one episode in each environment of one of Gymnasium's vector environments."""
     import gymnasium
 
-    makers = [partial(make_wrapped, name)] * OFFSPRING
+    makers = [partial(make_wrapped, name)] * count
     if kind == "async":
         envs: Any = gymnasium.vector.AsyncVectorEnv(makers, context="spawn")
     else:
@@ -120,7 +123,7 @@ def make_run_call(name: str, offspring: int | None, vector: str = "sync") -> tup
         plugins,
         domain="gym",
         mutation="control",
-        overrides={"population": POPULATION, "offspring": offspring, "intensity": 0.01},
+        overrides={"population": max(POPULATION, offspring or 1), "offspring": offspring, "intensity": 0.01},
         sets=[
             *(f"env={name_endless(name)}", "episodes=1", "confirm=0", "stop=budget", f"vector={vector}"),
             *(f"{key}={value}" for key, value in (ATARI if is_atari(name) else {}).items()),
@@ -176,19 +179,19 @@ def measure_one_core(name: str, effort: Effort) -> dict[str, object]:
     return row
 
 
-def measure_more_cores(name: str, effort: Effort) -> dict[str, object]:
-    """Return a row of the table for several cores."""
+def measure_more_cores(name: str, effort: Effort, offspring: int) -> dict[str, object]:
+    """Return a row of the table for several cores, with that many children at once."""
     from benchmarks.measure import compute_rate, compute_ratio
 
     sides = {
-        "Gymnasium, async": (make_vector_call(name, "async"), OFFSPRING),
-        "vector=sync": make_run_call(name, OFFSPRING),
-        "vector=async": make_run_call(name, OFFSPRING, "async"),
+        "Gymnasium, async": (make_vector_call(name, "async", offspring), offspring),
+        "vector=sync": make_run_call(name, offspring),
+        "vector=async": make_run_call(name, offspring, "async"),
     }
     seconds = time_sides(sides, effort)
-    row: dict[str, object] = {"environment": name}
+    row: dict[str, object] = {"environment": name, "offspring": offspring}
     for side in sides:
-        row[side] = compute_rate(seconds[side], float(OFFSPRING * STEPS))
+        row[side] = compute_rate(seconds[side], float(offspring * STEPS))
     row["async / sync"] = compute_ratio(seconds["vector=sync"], seconds["vector=async"])
     return row
 
@@ -207,6 +210,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--env", action="append", choices=ENVIRONMENTS, help="the environment  [default: all]")
     parser.add_argument("--cores", type=int, default=1, help="1: all on one core; more: vector=async against sync")
+    parser.add_argument(
+        "--offspring", action="append", type=int, help="with more cores: children at once  [default: 32, 64 and 128]"
+    )
     arguments = parser.parse_args()
     if arguments.cores == 1:
         environment.use_one_core()
@@ -220,9 +226,12 @@ def main() -> None:
     register_all()
     cores = "one core" if arguments.cores == 1 else f"{arguments.cores} cores"
     table = BenchmarkTable("gym_steps", f"steps per second, one run, episodes of {STEPS} steps, {cores}")
-    measure = measure_one_core if arguments.cores == 1 else measure_more_cores
+    effort = Effort.choose(arguments.quick)
     for name in arguments.env or ENVIRONMENTS:
-        table.rows.append(measure(name, Effort.choose(arguments.quick)))
+        if arguments.cores == 1:
+            table.rows.append(measure_one_core(name, effort))
+        else:
+            table.rows += [measure_more_cores(name, effort, count) for count in arguments.offspring or BATCHES]
     print_table(table, Console())
 
 

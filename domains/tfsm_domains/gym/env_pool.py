@@ -6,6 +6,7 @@ import mmap
 import os
 import pickle
 import tempfile
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from typing import Any, Final, NamedTuple, Protocol
@@ -52,6 +53,11 @@ class StepResults(NamedTuple):
 class EnvPool(Protocol):
     """Many copies of an environment, numbered from 0."""
 
+    @property
+    def steps_ahead(self) -> int:
+        """How many steps, of different environments, are worth starting before the first one is finished."""
+        ...
+
     def reset(self, seeds: Sequence[int]) -> list[np.ndarray]:
         """Start one episode per seed and return the first observations, `[N, ...]` per network input."""
         ...
@@ -61,7 +67,7 @@ class EnvPool(Protocol):
         ...
 
     def finish_step(self) -> StepResults:
-        """Wait for the results."""
+        """Wait for the results of the step that was started first."""
         ...
 
     def close(self) -> None:
@@ -81,10 +87,16 @@ class LocalEnvPool:
     def __init__(self, name: str, encoder: ObservationEncoder, make: Callable[[], Any]) -> None:
         self._name, self._encoder, self._make = name, encoder, make
         self._envs: dict[int, Any] = {}
-        self._request: tuple[np.ndarray, np.ndarray, int] | None = None
+        self._started: deque[tuple[np.ndarray, np.ndarray, int]] = deque()
+
+    @property
+    def steps_ahead(self) -> int:
+        """One: nothing is done before `finish_step`."""
+        return 1
 
     def reset(self, seeds: Sequence[int]) -> list[np.ndarray]:
         """Start episodes."""
+        self._started.clear()
         return self.reset_some(range(len(seeds)), seeds)
 
     def reset_some(self, numbers: Sequence[int], seeds: Sequence[int]) -> list[np.ndarray]:
@@ -103,12 +115,11 @@ class LocalEnvPool:
 
     def start_step(self, numbers: np.ndarray, actions: np.ndarray, hold: int) -> None:
         """Take note of the actions; the environments take their steps in `finish_step`."""
-        self._request = numbers, actions, hold
+        self._started.append((numbers, actions, hold))
 
     def finish_step(self) -> StepResults:
-        """Act in some environments."""
-        assert self._request is not None, "start_step comes first"
-        return self.step(*self._request)
+        """Take the step that was started first."""
+        return self.step(*self._started.popleft())
 
     def step(self, numbers: np.ndarray, actions: np.ndarray, hold: int) -> StepResults:
         """Act in some environments."""
@@ -150,7 +161,7 @@ class SharedArrays:
     """
 
     def __init__(self, template: Sequence[np.ndarray], count: int, file: str | None = None) -> None:
-        fields = [np.zeros((), np.int64), *[np.zeros((), bool)] * 3, np.zeros(()), np.zeros((), np.int64), *template]
+        fields = [np.zeros((), np.int64), *[np.zeros((), bool)] * 2, np.zeros(()), np.zeros((), np.int64), *template]
         starts = np.cumsum([0, *(-(-count * field.nbytes // 64) * 64 for field in fields)])
         if file is None:
             folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -160,7 +171,7 @@ class SharedArrays:
         self.file, self.count = file, count
         with open(file, "r+b") as opened:
             memory = mmap.mmap(opened.fileno(), int(starts[-1]))
-        self.seeds, self.active, self.terminated, self.truncated, self.reward, self.steps, self.actions, *rest = (
+        self.seeds, self.terminated, self.truncated, self.reward, self.steps, self.actions, *rest = (
             np.ndarray((count, *field.shape), field.dtype, memory, int(start))
             for field, start in zip(fields, starts[:-1], strict=True)
         )
@@ -194,29 +205,28 @@ class EnvProcess:
     Args:
         config: how to make one.
         encoder: turns observations into network inputs.
-        share: the number of this process, and of all.
     """
 
-    def __init__(self, config: EnvConfig, encoder: ObservationEncoder, share: tuple[int, int]) -> None:
+    def __init__(self, config: EnvConfig, encoder: ObservationEncoder) -> None:
         import cloudpickle  # comes with Gymnasium, and pickles classes of a script by value
 
         self._name = config.name
         try:
-            content = cloudpickle.dumps((config, encoder, share))
+            content = cloudpickle.dumps((config, encoder))
         except Exception as error:
             raise TfsmError(describe_pickle_error(config.name, error)) from error
         self._process = ChildProcess("tfsm_domains.gym.env_pool:serve")
         self.send("config", content)
 
-    def send(self, kind: str, content: bytes = b"") -> None:
+    def send(self, kind: str, *content: bytes) -> None:
         """Send a request."""
         try:
-            self._process.channel.send(kind, [content])
+            self._process.channel.send(kind, content)
         except OSError:
             raise self._death() from None
 
     def receive(self) -> None:
-        """Wait until the last request is done."""
+        """Wait until the first request without an answer is done."""
         try:
             kind, (content,) = self._process.channel.receive()
         except (EOFError, OSError):
@@ -233,8 +243,19 @@ class EnvProcess:
         return TfsmError(f"{PURPOSE}: a process that ran {self._name!r} has ended ({reason})")
 
 
+class _Request(NamedTuple):
+    """What processes were asked to do and have not confirmed yet."""
+
+    numbers: np.ndarray
+    """The environments."""
+    busy: list[EnvProcess]
+
+
 class ProcessEnvPool:
     """Environments in several processes; environment i is in process i modulo their number.
+
+    A process answers its requests in order. With two steps under way, each of half of the environments, the processes
+    simulate one half while the networks of the other one decide.
 
     Args:
         config: how to make one.
@@ -250,16 +271,22 @@ class ProcessEnvPool:
         self._template = [action, *encoder.template.values()]
         self._limit = processes or count_cores()
         self._processes: list[EnvProcess] = []
-        self._busy: list[EnvProcess] = []
+        self._under_way: deque[_Request] = deque()
         self._shared: SharedArrays | None = None
+
+    @property
+    def steps_ahead(self) -> int:
+        """Two: one is simulated while what follows the other one is decided."""
+        return 2
 
     def reset(self, seeds: Sequence[int]) -> list[np.ndarray]:
         """Start episodes."""
+        if self._under_way:  # what asked for them has failed; their answers are not for this request
+            self.close()
         shared, numbers = self._share(len(seeds)), np.arange(len(seeds))
         shared.seeds[numbers] = seeds
         self._send("reset", numbers)
-        self._wait()
-        return shared.read(numbers).observations
+        return shared.read(self._wait()).observations
 
     def start_step(self, numbers: np.ndarray, actions: np.ndarray, hold: int) -> None:
         """Let the processes begin with a step in some of the environments."""
@@ -270,15 +297,14 @@ class ProcessEnvPool:
     def finish_step(self) -> StepResults:
         """Wait for the results of the step."""
         assert self._shared is not None, "reset comes first"
-        numbers = np.flatnonzero(self._shared.active)
-        self._wait()
-        return self._shared.read(numbers)
+        return self._shared.read(self._wait())
 
     def close(self) -> None:
         """End all processes."""
         for process in self._processes:
             process.close()
         self._processes.clear()
+        self._under_way.clear()
         if self._shared is not None:
             self._shared.unlink()
         self._shared = None
@@ -289,19 +315,18 @@ class ProcessEnvPool:
             return self._shared
         if not self._processes or len(self._processes) < min(self._limit, count):
             self.close()  # which environments a process has depends on the number of processes
-            total = min(self._limit, count)
             try:
-                for number in range(total):
-                    self._processes.append(EnvProcess(self._config, self._encoder, (number, total)))
+                for _ in range(min(self._limit, count)):
+                    self._processes.append(EnvProcess(self._config, self._encoder))
             except BaseException:
                 self.close()
                 raise
         self._shared = SharedArrays(self._template, count)
         try:
             content = pickle.dumps((self._template, count, self._shared.file))
-            self._busy = list(self._processes)
-            for process in self._busy:
+            for process in self._processes:
                 process.send("memory", content)
+            self._under_way.append(_Request(np.zeros(0, int), list(self._processes)))
             self._wait()
         finally:
             shared = self._shared
@@ -312,37 +337,39 @@ class ProcessEnvPool:
 
     def _send(self, kind: str, numbers: np.ndarray, content: bytes = b"") -> None:
         """Send a request to all processes that have some of these environments."""
-        assert self._shared is not None
-        self._shared.active[:] = False
-        self._shared.active[numbers] = True
-        total = len(self._processes)
-        self._busy = [process for i, process in enumerate(self._processes) if self._shared.active[i::total].any()]
+        places, busy = numbers % len(self._processes), []
         try:
-            for process in self._busy:
-                process.send(kind, content)
+            for place, process in enumerate(self._processes):
+                own = numbers[places == place]
+                if len(own):
+                    process.send(kind, own.tobytes(), content)
+                    busy.append(process)
         except BaseException:
             self.close()
             raise
+        self._under_way.append(_Request(numbers, busy))
 
-    def _wait(self) -> None:
-        """Wait until all processes are done."""
+    def _wait(self) -> np.ndarray:
+        """Wait until the first request is done, and return its environments."""
+        request = self._under_way.popleft()
         try:
-            for process in self._busy:
+            for process in request.busy:
                 process.receive()
         except BaseException:
             self.close()  # unread results would be taken for those of the next request
             raise
+        return request.numbers
 
 
 def serve(channel: Channel) -> None:
     """Serve requests in a process of a `ProcessEnvPool`, until the channel is closed.
 
     Args:
-        channel: receives the pickled `EnvConfig`, encoder and share first, then requests to reset or step environments.
+        channel: receives the pickled `EnvConfig` and encoder first, then requests to reset or step environments.
     """
     _, (content,) = channel.receive()
     try:
-        config, encoder, (first, total) = pickle.loads(content)
+        config, encoder = pickle.loads(content)
     except Exception as error:
         channel.receive()  # the first request, which this answers
         channel.send("failed", [describe_pickle_error("", error).encode()])
@@ -350,16 +377,18 @@ def serve(channel: Channel) -> None:
     pool = LocalEnvPool(config.name, encoder, lambda: make_env(config))
     with quiet_gymnasium(), closing(pool), suppress(EOFError, OSError):  # until the other end is closed
         while True:
-            kind, (request,) = channel.receive()
+            kind, (request, *more) = channel.receive()
             try:
                 if kind == "memory":
                     shared = SharedArrays(*pickle.loads(request))
                 else:
-                    numbers = np.flatnonzero(shared.active[first::total]) * total + first
+                    numbers = np.frombuffer(request, np.int64)
                     if kind == "reset":
-                        shared.write_observations(numbers, pool.reset_some(numbers.tolist(), shared.seeds[numbers]))
+                        shared.write_observations(
+                            numbers, pool.reset_some(numbers.tolist(), shared.seeds[numbers].tolist())
+                        )
                     else:
-                        shared.write(numbers, pool.step(numbers, shared.actions[numbers], int(request)))
+                        shared.write(numbers, pool.step(numbers, shared.actions[numbers], int(more[0])))
             except TfsmError as error:
                 channel.send("failed", [str(error).encode()])
             else:

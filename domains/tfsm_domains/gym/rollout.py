@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from threading import RLock
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -64,15 +66,24 @@ class EpisodeResults(NamedTuple):
     """`[B, E]`, bool: whether the environment terminated, as opposed to running out of time."""
 
 
+class Part(NamedTuple):
+    """Some of the genomes, all of whose episodes take their steps together."""
+
+    genomes: slice
+    policy: Policy
+    """Maps their inputs to outputs."""
+    recorder: ExperienceRecorder | None = None
+    """Receives their observations."""
+
+
 def play_episodes(
     envs: EnvPool,
     template: Sequence[np.ndarray],
     decoder: ActionDecoder,
-    policy: Policy,
+    parts: Sequence[Part],
     seeds: np.ndarray,
     *,
     hold: int = 1,
-    recorder: ExperienceRecorder | None = None,
     normalize: Callable[[list[np.ndarray]], list[np.ndarray]] = lambda observed: observed,
 ) -> EpisodeResults:
     """Play all episodes side by side.
@@ -81,41 +92,52 @@ def play_episodes(
         envs: the environments.
         template: an observation, one array per network input.
         decoder: turns network outputs into actions.
-        policy: maps inputs to outputs.
+        parts: all of the genomes. Parts take turns, so that one is simulated while another one decides.
         seeds: seeds of the episodes, `[B, E]`.
         hold: steps per action.
-        recorder: receives the observations of every step.
         normalize: applied to all observations.
     """
-    count = seeds.size
-    inputs = [np.zeros([*seeds.shape, *x.shape], x.dtype) for x in template]
-    flat = [part.reshape([count, *part.shape[2:]]) for part in inputs]  # views of the same memory
-    for part, first in zip(flat, normalize(envs.reset(seeds.ravel().tolist())), strict=True):
-        part[:] = first
-    total, steps, terminated = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, bool)
-    active = np.ones(count, bool)
-    while True:
-        seeing = active.reshape(seeds.shape).copy()
-        outputs = policy(inputs).reshape([count, -1])
-        finite = np.isfinite(outputs).all(axis=1)
-        total[active & ~finite] = np.nan
-        active &= finite
-        indices = np.flatnonzero(active)
-        if len(indices):
-            envs.start_step(indices, decoder.decode(outputs[indices]), hold)
-        if recorder is not None:  # while processes take the step
-            recorder.record(inputs, seeing)
-        if not len(indices):
-            break
-        results = envs.finish_step()
-        total[indices] += results.reward
-        steps[indices] += results.steps
-        terminated[indices] = results.terminated
-        active[indices] = ~(results.terminated | results.truncated)
-        for part, observed in zip(flat, normalize(results.observations), strict=True):
-            part[indices] = observed
+    total, steps, terminated = np.zeros(seeds.shape), np.zeros(seeds.shape, np.int64), np.zeros(seeds.shape, bool)
+    results = EpisodeResults(total, steps, terminated)
+    numbers = np.arange(seeds.size).reshape(seeds.shape)
+    first = normalize(envs.reset(seeds.ravel().tolist()))
+
+    def play(part: Part) -> Iterator[bool]:
+        """Play the episodes of a part, and yield whenever it has started a step."""
+        own = numbers[part.genomes]
+        total, steps, terminated = (array[part.genomes].reshape(-1) for array in results)  # views
+        flat = [observed[own.ravel()].astype(x.dtype, copy=False) for observed, x in zip(first, template, strict=True)]
+        inputs = [array.reshape([*own.shape, *array.shape[1:]]) for array in flat]  # views, too
+        active = np.ones(own.size, bool)
+        while True:
+            seeing = active.reshape(own.shape).copy()
+            outputs = part.policy(inputs).reshape([own.size, -1])
+            finite = np.isfinite(outputs).all(axis=1)
+            total[active & ~finite] = np.nan
+            active &= finite
+            indices = np.flatnonzero(active)
+            if len(indices):
+                envs.start_step(own.ravel()[indices], decoder.decode(outputs[indices]), hold)
+            if part.recorder is not None:  # while processes take the step
+                part.recorder.record(inputs, seeing)
+            if not len(indices):
+                break
+            yield True
+            stepped = envs.finish_step()
+            total[indices] += stepped.reward
+            steps[indices] += stepped.steps
+            terminated[indices] = stepped.terminated
+            active[indices] = ~(stepped.terminated | stepped.truncated)
+            for array, observed in zip(flat, normalize(stepped.observations), strict=True):
+                array[indices] = observed
+
+    playing = deque(play(part) for part in parts)
+    while playing:
+        part = playing.popleft()
+        if next(part, False):
+            playing.append(part)
     total[~np.isfinite(total)] = np.nan
-    return EpisodeResults(*(x.reshape(seeds.shape) for x in (total, steps, terminated)))
+    return results
 
 
 RecordedStep = tuple[np.ndarray, list[np.ndarray]]
@@ -240,6 +262,10 @@ class FilmingEnv:
         return TfsmError(f"the environment {self._name!r} cannot be filmed: {why}")
 
 
+MIN_DIVIDED: Final = 16
+"""Episodes from which on they are divided into parts; two calls of a network take longer than one."""
+
+
 class EpisodeRunner:
     """Plays episodes in one environment, and closes its copies when it is garbage-collected.
 
@@ -293,9 +319,14 @@ class EpisodeRunner:
         Returns:
             The results, and the recorded experience, `[B, ...]` per network input.
         """
-        recorder = self._recorder(network, len(genomes))
-        results = self._play(self._envs, network, genomes, seeds, recorder)
-        experience = recorder.experience()
+        recorders: list[ExperienceRecorder] = []
+
+        def record(count: int) -> ExperienceRecorder:
+            recorders.append(self._recorder(network, count))
+            return recorders[-1]
+
+        results = self._play(self._envs, network, genomes, seeds, record)
+        experience = [np.concatenate(one) for one in zip(*(part.experience() for part in recorders), strict=True)]
         return results, tuple(experience[i] for i in self._input_order(network))
 
     def returns(self, network: Network, genomes: Tensor, seeds: np.ndarray) -> np.ndarray:
@@ -319,20 +350,25 @@ class EpisodeRunner:
         network: Network,
         genomes: Tensor,
         seeds: np.ndarray,
-        recorder: ExperienceRecorder | None = None,
+        record: Callable[[int], ExperienceRecorder | None] = lambda genomes: None,
     ) -> EpisodeResults:
         template, order = list(self.encoder.template.values()), self._input_order(network)
-        policy = self._policies.compile(network, genomes, [template[i] for i in order], seeds.shape[1])
-        own = has_normalization(network.model)
+        count, own = len(genomes), has_normalization(network.model)
+        turns = min(envs.steps_ahead if seeds.size >= MIN_DIVIDED else 1, count)
+        ends = [count * turn // turns for turn in range(turns + 1)]
+
+        def make_part(first: int, end: int) -> Part:
+            policy = self._policies.compile(network, genomes[first:end], [template[i] for i in order], seeds.shape[1])
+            return Part(slice(first, end), lambda observed: policy([observed[i] for i in order]), record(end - first))
+
         with self._lock, quiet_gymnasium():
             return play_episodes(
                 envs,
                 template,
                 self.decoder,
-                lambda observations: policy([observations[i] for i in order]),
+                [make_part(first, end) for first, end in pairwise(ends)],
                 seeds,
                 hold=self._options.hold,
-                recorder=recorder,
                 normalize=(lambda observed: observed) if own else self.encoder.normalize_vectors,
             )
 

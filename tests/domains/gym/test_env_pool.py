@@ -29,6 +29,7 @@ from tfsm.models.network import Network
 from tfsm_domains.gym.domain import Gym
 from tfsm_domains.gym.env_pool import RenderedEnv
 from tfsm_domains.gym.environment import EnvConfig, make_env
+from tfsm_domains.gym.rollout import MIN_DIVIDED, SpreadRecorder
 
 NUMBER = spaces.Box(0.0, np.inf, (1,))
 
@@ -52,6 +53,32 @@ def test_processes_serve_episodes_of_any_length_and_number() -> None:
         assert count < 4 or len(np.unique(local.behavior[:, 1])) > 1, "episodes differ in length"
         for mine, theirs in zip(local[:4], remote[:4], strict=True):
             np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("recurrent", ["none", "gru"])
+def test_parts_that_take_turns_give_the_same_results_bit_for_bit(recurrent: str) -> None:
+    options = {"env": "CartPole-v1", "episodes": 3, "recurrent": recurrent, "steps": 60}
+    local, remote = (evaluate(make_domain(vector=vector, **options), 7) for vector in ("sync", "async"))
+    assert MIN_DIVIDED <= 7 * 3
+    assert len(np.unique(local.behavior[:, 1])) > 3, "episodes differ in length"
+    for mine, theirs in zip(local[:4], remote[:4], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_answers_to_an_interrupted_step_are_not_taken_for_those_of_the_next_evaluation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    domain = make_domain(env="CartPole-v1", vector="async")
+    expected = evaluate(domain, MIN_DIVIDED)
+    with monkeypatch.context() as patched:
+        patched.setattr(SpreadRecorder, "record", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(domain, MIN_DIVIDED)
+    for mine, theirs in zip(expected[:4], evaluate(domain, MIN_DIVIDED)[:4], strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_no_file_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
