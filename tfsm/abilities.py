@@ -89,8 +89,8 @@ class SupportsFilm(Domain, Protocol):
     """A domain that can show what an individual does.
 
     >>> from tfsm_domains.hard_maze.domain import HardMaze
-    >>> from tfsm_domains.parity.parity import Parity
-    >>> isinstance(HardMaze(), SupportsFilm), isinstance(Parity(), SupportsFilm)
+    >>> from tfsm_domains.dataset.fitness_function import FitnessFunction
+    >>> isinstance(HardMaze(), SupportsFilm), isinstance(FitnessFunction(function="math:sqrt"), SupportsFilm)
     (True, False)
     """
 

@@ -145,8 +145,12 @@ def test_mistakes_are_reported_in_one_line_and_leave_no_files(
 
 @pytest.mark.slow
 def test_a_domain_without_pictures_is_reported(tmp_path: Path) -> None:
-    settings = ["--population", "5", "--evaluations", "6", "--set", "bits=2", "-q", "--out", "p"]
-    assert tfsm("run", "parity", "--mutation", "control", *settings, cwd=tmp_path).returncode == 0
+    (tmp_path / "my.py").write_text(
+        "import keras\n\n\ndef model():\n    return keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])\n\n\n"
+        "def score(model):\n    return float(model(keras.ops.ones((1, 1)))[0, 0])\n"
+    )
+    settings = ["--model", "my:model", "--set", "function=my:score", "--population", "5", "--evaluations", "6", "-q"]
+    assert tfsm("run", "fitness", "--mutation", "control", *settings, "--out", "p", cwd=tmp_path).returncode == 0
     for more, message in (
         (["--save", "x.png"], "does not support films"),
         (["--population"], "does not support pictures of populations"),

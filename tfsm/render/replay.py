@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from tfsm.abilities import Film, SupportsBehaviorMap, SupportsFilm
+from tfsm.abilities import Film, SupportsAnyModel, SupportsBehaviorMap, SupportsFilm
 from tfsm.analysis.robustness import MutantEvaluator, build_operator
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Tensor
@@ -73,7 +73,10 @@ def replay_champion(
         raise TfsmError(f"the domain {finished.settings.domain!r} does not support films")
     names = mutations or (finished.settings.mutation,)
     operators = [build_operator(plugins, finished.settings, name, intensity, config) for name in names]
-    network = build_network(finished.champion(number), finished.settings.mutated_layers)
+    model = finished.champion(number)
+    if isinstance(domain, SupportsAnyModel):
+        domain = domain.for_model(model)
+    network = build_network(model, finished.settings.mutated_layers)
     champion = tf.constant(network.genome[None], network.dtype)
     evaluator = MutantEvaluator(domain, network, jit=finished.jit)
     films, scores = [], []

@@ -24,6 +24,7 @@ from tfsm.kernels.random import uniform
 from tfsm.models.inputs import prepare_arrays
 from tfsm.models.network import Network
 from tfsm.plugins.options import OBJECT
+from tfsm.render.canvas import AnswersFilm, pick_rows
 from tfsm_domains.dataset import DatasetOptions
 from tfsm_domains.dataset.arrays import Arrays, Examples, Inputs, read_data
 from tfsm_domains.dataset.objective import (
@@ -40,6 +41,8 @@ from tfsm_domains.dataset.objective import (
 
 TRIED: Final = 32
 """Examples on which a model is tried before a run."""
+MAX_PIXELS: Final = 28
+"""The longer side of an example in a film."""
 ACTIVATIONS: Final = 2**24
 """Numbers that the largest layer of one network may return at a time; more examples are taken in chunks."""
 
@@ -228,6 +231,13 @@ class Dataset(DatasetOptions):
         training = self.problem.training
         return training.inputs(_everything(training) if isinstance(experience, tuple) else experience)
 
+    def film(self, network: Network, genomes: Tensor, seed: Tensor) -> AnswersFilm:
+        """Film the answers of genomes `[B, P]` to at most 16 examples of the training data."""
+        problem, data = self.problem, self.problem.training
+        shown = pick_rows(len(data))
+        (outputs,) = network.call(genomes, data.inputs(tf.constant(shown[None])))
+        return film_answers(problem.objectives[0], data.x[0].numpy(), data.y.numpy(), shown, np.asarray(outputs))
+
     def validate(self, network: Network, genomes: Tensor) -> Mapping[str, Tensor]:
         """Return all measures of genomes `[B, P]` on the validation data."""
         problem, data = self.problem, self.problem.validation
@@ -296,6 +306,67 @@ class Dataset(DatasetOptions):
 
     def _rebuild(self) -> Callable[[], Dataset]:
         return partial(type(self), **{each.name: getattr(self, each.name) for each in fields(self)})
+
+
+def film_answers(
+    objective: Objective, x: np.ndarray, y: np.ndarray, shown: np.ndarray, outputs: np.ndarray
+) -> AnswersFilm:
+    """Return a film of answers to examples.
+
+    For classes, the axis is by how much the right one is ahead of all others; for probabilities and other numbers it is
+    the first output itself.
+
+    Args:
+        objective: what the outputs are.
+        x: the first input of all examples, `[N, ...]`.
+        y: their targets, `[N, ...]`.
+        shown: the examples that are shown, `[S]`.
+        outputs: the outputs for these, `[B, S, ...]`.
+    """
+    classes = objective.takes_classes
+    low, high, names, middle = -1.0, 1.0, ("wrong", "right"), 0.0
+    if classes:
+        outputs = outputs.reshape(*outputs.shape[:2], -1, outputs.shape[-1])[:, :, 0]  # [B, S, C], of the first place
+        labels = y[shown].reshape(len(shown), -1)[:, 0].astype(int)
+        if not objective.takes_labels:
+            labels = y[shown].reshape(len(shown), -1, y.shape[-1])[:, 0].argmax(axis=-1)
+        is_right = np.arange(outputs.shape[-1]) == labels[:, None]
+        answers = np.where(is_right, outputs, -np.inf).max(-1) - np.where(is_right, -np.inf, outputs).max(-1)
+        targets = np.ones(len(shown))
+    else:
+        answers = outputs.reshape(*outputs.shape[:2], -1)[..., 0]
+        targets = y.reshape(len(y), -1)[:, 0]
+        low, high, names = float(targets.min()), float(targets.max()), (f"{targets.min():.3g}", f"{targets.max():.3g}")
+        if low == high:
+            low, high = low - 1.0, high + 1.0
+        targets, middle = targets[shown], 0.5
+    compares = classes or "binary" in objective.kind
+    right = (answers > middle) == (targets > middle)
+    error = np.abs(answers - targets)
+
+    def caption(count: int) -> str:
+        if compares:
+            others = f", mutants {right[1:, :count].mean():.0%}" if len(right) > 1 else ""
+            return f"{int(right[0, :count].sum())} of {count} right{others}"
+        others = f", mutants {np.median(error[1:, :count].mean(axis=1)):.2g} (median)" if len(error) > 1 else ""
+        return f"mean error {error[0, :count].mean():.2g}{others}"
+
+    return AnswersFilm(
+        _as_pictures(x, shown), targets, answers, (low, high), names, caption, middle=middle if compares else None
+    )
+
+
+def _as_pictures(x: np.ndarray, shown: np.ndarray) -> np.ndarray:
+    """Return examples `[S, height, width]` as gray levels from 0 to 1: images as they are, all others as one line."""
+    x = x.astype(np.float64)
+    if x.ndim == 4:
+        x = x.mean(axis=-1)
+    elif x.ndim != 3:
+        x = x.reshape(len(x), 1, -1)
+    step = -(-max(x.shape[1:]) // MAX_PIXELS)
+    x = x[:, ::step, ::step]
+    low, high = np.nanmin(x), np.nanmax(x)
+    return np.asarray((x[shown] - low) / ((high - low) or 1.0))
 
 
 def _as_measure(loss: Any) -> Measure:

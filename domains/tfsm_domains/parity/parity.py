@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tfsm.interfaces import Evaluation, Nest, Tensor
 from tfsm.models.network import Network
+from tfsm.render.canvas import AnswersFilm, pick_rows
 from tfsm_domains.parity import ParityOptions
 
 
@@ -59,6 +60,21 @@ class Parity(ParityOptions):
         """Return how many sequences are classified correctly."""
         right = tf.where(self._odd(), evaluation.behavior > 0.5, evaluation.behavior < 0.5)
         return tf.reduce_sum(tf.cast(right, tf.float32), axis=-1)
+
+    def film(self, network: Network, genomes: Tensor, seed: Tensor) -> AnswersFilm:
+        """Film the answers of genomes `[B, P]` to sequences, at most 16 of them."""
+        rows = network.rows(genomes, self.observe(()))
+        sequences = self._sequences()
+        shown = pick_rows(len(sequences))
+        odd, answers = (sequences.sum(axis=(1, 2)) % 2)[shown], np.asarray(rows)[:, shown, -1]  # [S], [B, S]
+        right = np.where(odd == 1, answers > 0.5, answers < 0.5)
+
+        def caption(count: int) -> str:
+            others = f", mutants {right[1:, :count].mean():.0%}" if len(right) > 1 else ""
+            return f"{int(right[0, :count].sum())} of {count} right{others}"
+
+        inputs = sequences[shown].astype(np.float64).transpose(0, 2, 1)
+        return AnswersFilm(inputs, odd, answers, (0.0, 1.0), ("even", "odd"), caption, middle=0.5)
 
     def observe(self, experience: Nest) -> Nest:
         """Return all sequences `[1, 2^bits, bits, 1]`, which are the same for all genomes."""

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tfsm.interfaces import Evaluation, Nest, Tensor
 from tfsm.models.network import Network
+from tfsm.render.canvas import AnswersFilm
 from tfsm_domains.toy import SimpleOptions
 
 Pairs = tuple[tuple[float, float], ...]
@@ -46,6 +48,21 @@ class Simple(SimpleOptions):
     def observe(self, experience: Nest) -> Nest:
         """Return the inputs of the pairs, which are the same for all genomes."""
         return tf.constant([self.pairs], tf.float32)
+
+    def film(self, network: Network, genomes: Tensor, seed: Tensor) -> AnswersFilm:
+        """Film the two outputs of genomes `[B, P]` for each pair."""
+        outputs = np.asarray(network.rows(genomes, self.observe(())))  # [B, I, 2]
+        errors = np.square(outputs - self.pairs).sum(axis=-1).mean(axis=-1)
+        others = f", mutants {np.median(errors[1:]):.2g} (median)" if len(errors) > 1 else ""
+        names = [f"{scale:g} · w{i} · {pair[i]:g}" for pair in self.pairs for i, scale in enumerate((100, 0.1))]
+        return AnswersFilm(
+            names,
+            np.ravel(self.pairs),
+            outputs.reshape(len(outputs), -1),
+            (-3.0, 3.0),
+            ("-3", "3"),
+            lambda count: f"squared error {errors[0]:.2g}{others}",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
