@@ -1,6 +1,7 @@
 """A study of safe mutations on real tasks: a tuned control against operators at the untuned default divergence.
 
-python -m benchmarks.tasks run CartPole [--quick]   # one task; after Ctrl-C the same command resumes it
+python -m benchmarks.tasks run CartPole [--quick]   # one task; after Ctrl-C the same command resumes it. Tables of what
+                                                    # is finished are in the directory of the runs
 python -m benchmarks.tasks report [--films]         # tables, CSV files and figures in results/tasks
 
 Every method has ten runs with the same budget of evaluations. The control has the best of five intensities, from a
@@ -131,25 +132,25 @@ def read_results(out: Path) -> list[dict[str, Any]]:
 
 
 def run_task(name: str, root: Path, *, quick: bool) -> None:
-    """Run all methods of a task, one after the other."""
+    """Run all methods of a task, one after the other; after each of them the tables in `root` are up to date."""
     task, folder = TASKS[name], root / name
     task = task.shortened() if quick else task
     folder.mkdir(parents=True, exist_ok=True)
     intensity = tune_control(task, folder, "sweep", None)
-    run_condition(task, Condition("control", "control", f"--intensity={intensity:g}", runs=task.runs), folder)
-    for operator in OPERATORS:
-        run_condition(task, Condition(operator, operator, f"--divergence={DIVERGENCE}", runs=task.runs), folder)
-    for condition in ("control", *OPERATORS):
-        evaluate_champions(folder / condition)
+    conditions = [Condition("control", "control", f"--intensity={intensity:g}", runs=task.runs)]
+    conditions += [Condition(name, name, f"--divergence={DIVERGENCE}", runs=task.runs) for name in OPERATORS]
+    for condition in conditions:
+        evaluate_champions(run_condition(task, condition, folder))
+        write_tables(root, root)
     if task.deep is not None:
         best = max(OPERATORS, key=lambda operator: float(np.mean(evaluate_champions(folder / operator))))
         deep = tune_control(task, folder, "deep-sweep", task.deep)
-        conditions = (
+        for condition in (
             Condition("deep-control", "control", f"--intensity={deep:g}", task.deep, task.runs),
             Condition(f"deep-{best}", best, f"--divergence={DIVERGENCE}", task.deep, task.runs),
-        )
-        for condition in conditions:
+        ):
             evaluate_champions(run_condition(task, condition, folder))
+            write_tables(root, root)
 
 
 def evaluate_champions(out: Path) -> list[float]:
@@ -347,16 +348,21 @@ def save_films(root: Path, results: Path) -> None:
             subprocess.run([sys.executable, "-m", "tfsm", *command], stdout=subprocess.DEVNULL, check=False)
 
 
-def report(root: Path, results: Path, *, films: bool) -> None:
-    """Write the CSV files, the tables and the figures of all methods that are finished."""
-    runs = collect_runs(root)
-    if not runs:
-        raise SystemExit(f"{root}: no method is finished")
+def write_tables(root: Path, results: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Write the CSV files and tables of all methods that are finished, and return the rows of runs and of curves."""
+    runs, curves = collect_runs(root), collect_curves(root)
     results.mkdir(parents=True, exist_ok=True)
-    curves = collect_curves(root)
     write_csv(results / "runs.csv", runs)
     write_csv(results / "curves.csv", curves)
     (results / "tables.md").write_text("\n".join(["# Tables", "", *tabulate(runs)]).rstrip() + "\n", encoding="utf-8")
+    return runs, curves
+
+
+def report(root: Path, results: Path, *, films: bool) -> None:
+    """Write the CSV files, the tables and the figures of all methods that are finished."""
+    if not any(out for name in TASKS for out in list_methods(root / name)):
+        raise SystemExit(f"{root}: no method is finished")
+    runs, curves = write_tables(root, results)
     draw_curves(results / "evaluations.png", curves, runs, seconds=False)
     draw_curves(results / "seconds.png", curves, runs, seconds=True)
     if films:

@@ -76,6 +76,38 @@ def test_figures_are_drawn(tmp_path: Path) -> None:
         assert (tmp_path / "figure.png").stat().st_size > 5_000
 
 
+def test_tables_are_up_to_date_after_each_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[tuple[str, list[str]]] = []
+
+    def run(task: tasks.Task, condition: tasks.Condition, folder: Path) -> Path:
+        table = tmp_path / "runs.csv"
+        known = [line.split(",")[1] for line in table.read_text().splitlines()[1:]] if table.is_file() else []
+        written.append((condition.name, list(dict.fromkeys(known))))
+        if condition.name == "deep-sm-g-abs":
+            raise SystemExit("stopped; the same command continues")
+        out = folder / condition.name
+        out.mkdir()
+        entry = {"solved": False, "best_fitness": 1.0, "evaluations": 30}
+        settings = {"intensity": 0.1, "domain_options": {"layers": 2}}
+        runs = [{"run": number, **entry} for number in range(condition.runs)]
+        (out / "run.json").write_text(json.dumps({"runs": runs, "settings": settings, "status": "finished"}))
+        lines = [json.dumps({"run": number, "evaluations": 10, "best_fitness": 1.0}) for number in range(len(runs))]
+        (out / "metrics.jsonl").write_text("\n".join(lines))
+        (out / "seconds.txt").write_text("3.0\n")
+        returns = [float("abs" in condition.name)] * len(runs)
+        (out / "champions.json").write_text(json.dumps(returns))
+        return out
+
+    monkeypatch.setattr(tasks, "run_condition", run)
+    with pytest.raises(SystemExit, match="continues"):
+        tasks.run_task("Hopper", tmp_path, quick=True)
+    methods = [(name, known) for name, known in written if "sweep" not in name]
+    expected = ["control", *tasks.OPERATORS, "deep-control", "deep-sm-g-abs"]
+    assert methods == [(name, expected[:index]) for index, name in enumerate(expected)]
+    assert "### Hopper" in (tmp_path / "tables.md").read_text()
+    assert len((tmp_path / "curves.csv").read_text().splitlines()) == 1 + 2 * 5
+
+
 def test_every_task_is_shortened_for_a_trial() -> None:
     assert len(tasks.TASKS) >= 8
     for task in tasks.TASKS.values():
