@@ -169,6 +169,7 @@ ADDED_LATER: Final[Mapping[str, Any]] = MappingProxyType(
             "domain_options.frame_skip": 1,
             "domain_options.sticky": None,
             "domain_options.clip_reward": None,
+            "domain_options.normalize_samples": 2_000,
             "domain_options.policy": "default",
         },
     }

@@ -55,6 +55,7 @@ class GymOptions:
         Literal["none", "bounds", "sampled"],
         Doc("bounds: scale observations to [-1, 1]; sampled: standardize by mean and deviation under random actions"),
     ] = "none"
+    normalize_samples: Annotated[int, Ge(1), Doc("observations under random actions for normalize=sampled")] = 2_000
     remembered: Annotated[int, Ge(1), Doc("observations kept as experience, over all episodes")] = 32
     policy: Annotated[
         Literal["default", "mlp", "lstm", "nature-cnn"],

@@ -388,7 +388,7 @@ class EpisodeRunner:
         elif self._options.normalize == "sampled":
             try:
                 with quiet_gymnasium():
-                    normalize_by_samples(self.encoder, env)
+                    normalize_by_samples(self.encoder, env, self._options.normalize_samples)
             except Exception as error:
                 raise env_error(self._options.env, "step", error) from error
 

@@ -221,8 +221,6 @@ def _one_hot_writer(firsts: np.ndarray, start: np.ndarray) -> RowWriter:
 
 MAX_FINITE_BOUND: Final = 1e15
 """Larger bounds count as infinite; some environments declare the largest float instead of infinity."""
-SAMPLES: Final = 2_000
-"""Observations used for the mean and the deviation."""
 
 
 def normalize_by_bounds(encoder: ObservationEncoder) -> None:
@@ -251,24 +249,25 @@ def is_bounded(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return (np.abs(low) < MAX_FINITE_BOUND) & (np.abs(high) < MAX_FINITE_BOUND) & (low < high)
 
 
-def normalize_by_samples(encoder: ObservationEncoder, env: Any) -> None:
+def normalize_by_samples(encoder: ObservationEncoder, env: Any, count: int) -> None:
     """Standardize by the mean and deviation of observations under random actions, which are the same every time.
 
     Args:
         encoder: the encoder to normalize.
         env: an environment; it is left in the middle of an episode.
+        count: number of observations.
     """
     samples: list[Any] = []
     env.action_space.seed(0)
-    for episode in range(SAMPLES):
+    for episode in range(count):
         observation, _ = env.reset(seed=episode)
         samples.append(observation)
         over = False
-        while not over and len(samples) < SAMPLES:
+        while not over and len(samples) < count:
             observation, _, terminated, truncated, _ = env.step(env.action_space.sample())
             samples.append(observation)
             over = terminated or truncated
-        if len(samples) == SAMPLES:
+        if len(samples) == count:
             break
     vectors = encoder.encode_vectors(samples).astype(np.float64)
     mean, deviation = vectors.mean(axis=0), vectors.std(axis=0)

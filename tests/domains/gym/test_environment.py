@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -18,8 +19,10 @@ from gymnasium import spaces
 import tfsm
 from tests.domains.gym.made import NAME, ConfigurableEnv, fail_late, registered_env
 from tests.domains.gym.playing import compute_fitness, draw_genomes, make_domain, seeds
+from tests.helpers.commands import tfsm as run_tfsm
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
+from tfsm.runs.result import open_run
 from tfsm_domains.gym.domain import Gym
 from tfsm_domains.gym.environment import PACKAGES, EnvConfig, Preprocessing, make_env, parse_env_options
 
@@ -303,6 +306,39 @@ def test_a_champion_with_normalization_plays_in_plain_keras(normalize: str, tmp_
         total, over = total + float(reward), terminated or truncated
     assert domain.evaluate(network, genome, seeds(4)).fitness[0] == total
     assert tfsm.load_model(tmp_path / "champion.keras").count_params() == network.size
+
+
+@pytest.mark.slow
+def test_the_normalization_is_the_same_in_workers_after_a_resume_and_in_a_replay(tmp_path: Path) -> None:
+    sets = ("env=CartPole-v1", "normalize=sampled", "normalize_samples=300", "episodes=1", "confirm=0", "steps=40")
+    settings = ["--runs", "2", "--population", "5", "--seed", "3", "--divergence", "10%", "--quiet"]
+    settings += [word for one in (*sets, "stop=budget") for word in ("--set", one)]
+
+    def run(*words: str) -> None:
+        done = run_tfsm("run", *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+    run("gym", "--mutation", "sm-g-abs", *settings, "--evaluations", "14", "--out", "whole")
+    run("gym", "--mutation", "sm-g-abs", *settings, "--evaluations", "14", "--workers", "2", "--out", "workers")
+    run("gym", "--mutation", "sm-g-abs", *settings, "--evaluations", "9", "--out", "parts")
+    run("--resume", "parts", "--evaluations", "14", "--quiet")
+    champions = [open_run(tmp_path / name).champion(1) for name in ("whole", "workers", "parts")]
+    (layer, *others) = (champion.get_layer("normalize").get_config() for champion in champions)
+    assert layer["scale"] != [1.0] * 4
+    assert others == [layer] * 2
+    for other in champions[1:]:
+        np.testing.assert_array_equal(tfsm.flatten(champions[0]), tfsm.flatten(other))
+    done = run_tfsm("replay", "whole", "--mutants", "1", "--json", "--save", "film.gif", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (mutants,) = json.loads(done.stdout)["mutants"]
+    finished = open_run(tmp_path / "whole")
+    best = finished.champion(finished.best())
+    played = Gym(**finished.settings.domain_options).evaluate(Network(best), tfsm.flatten(best)[None], seeds_of_zero(1))
+    assert mutants["champion_fitness"] == played.fitness[0]
+
+
+def seeds_of_zero(count: int) -> np.ndarray:
+    return np.zeros([count, 2], np.int32)
 
 
 PIXELS: dict[str, Any] = {"grayscale": True, "resize": 84, "stack": 4, "frame_skip": 4, "policy": "nature-cnn"}

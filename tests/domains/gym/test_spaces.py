@@ -299,6 +299,16 @@ def test_sampled_values_are_standardized_and_constant_ones_stay() -> None:
     np.testing.assert_array_equal(sampled[:, 0], -2.0)
 
 
+def test_the_number_of_samples_is_chosen() -> None:
+    with registered_env(seen=MIXED_NORMALIZING, shows=shows, ends=6):
+        shifts = [
+            make_domain(normalize="sampled", normalize_samples=count).runner.encoder.shift for count in (1, 2, 500)
+        ]
+    np.testing.assert_array_equal(shifts[0], 0.0)  # one observation has no deviation
+    assert shifts[1][4] != shifts[2][4]
+    assert shifts[1][6] == shifts[2][6] == 0.0
+
+
 @pytest.mark.parametrize("normalize", ["bounds", "sampled"])
 def test_normalization_is_reproducible(normalize: str) -> None:
     np.testing.assert_array_equal(collect_inputs(normalize), collect_inputs(normalize))
