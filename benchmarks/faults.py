@@ -133,7 +133,7 @@ def _list_env_faults(root: Path) -> Iterator[FaultRow]:
     from tests.faults import env_faults
 
     bench = env_faults.EnvBench(root / "env")
-    how = "no such name, version or module; a package or Gymnasium is missing"
+    how = "no such name, version or module; a package, a simulator, OpenCV or Gymnasium is missing"
     yield FaultRow("unknown environment", how, env_faults.refuse_names(bench))
     how = "only text, sequences, nothing, several actions; options that do not fit"
     yield FaultRow("unusable environment", how, env_faults.refuse_spaces(bench))

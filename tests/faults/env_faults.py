@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
 import gymnasium
 import keras
+import numpy as np
 from gymnasium import spaces
 
 from tests.faults.fragile_env import KINDS, NAME, FragileEnv, register
@@ -93,10 +96,12 @@ def fail_and_continue(bench: EnvBench, kinds: Sequence[str]) -> Iterator[Trial]:
 
 
 def refuse_names(bench: EnvBench) -> Iterator[Trial]:
-    """Name environments that do not exist, or whose package is not installed."""
-    hidden: dict[str, Any] = dict.fromkeys(("ale_py", "minigrid", "gymnasium_robotics"))
+    """Name environments that do not exist, or whose package or simulator is not installed."""
+    hidden: dict[str, Any] = dict.fromkeys(("ale_py", "minigrid", "gymnasium_robotics", "mujoco", "Box2D"))
     registry = {name: spec for name, spec in gymnasium.registry.items() if not name.startswith(("ALE/", "MiniGrid"))}
     with patch.dict(sys.modules, hidden), patch.object(gymnasium, "registry", registry):
+        for module in [name for name in sys.modules if re.match(r"gymnasium\.envs\.(mujoco|box2d)", name)]:
+            del sys.modules[module]  # so that they look for their simulators again
         for name, expected in {
             "CartPol-v1": "Did you mean: `CartPole`",
             "CartPole-v9": "versioned environments",
@@ -105,15 +110,19 @@ def refuse_names(bench: EnvBench) -> Iterator[Trial]:
             "ALE/Breakout-v5": "needs ale-py: pip install ale-py",
             "MiniGrid-Empty-5x5-v0": "needs minigrid: pip install minigrid",
             "FetchReach-v4": "needs gymnasium-robotics: pip install gymnasium-robotics",
+            "HalfCheetah-v5": 'MuJoCo is not installed, run `pip install "gymnasium[mujoco]"`',
+            "LunarLander-v3": "Box2D is not installed",
         }.items():
             yield _refuse(bench, name, expected)
+    images = spaces.Box(0, 255, (40, 40, 3), np.uint8)
+    with patch.dict(sys.modules, {"cv2": None}), _odd_env(observation_space=images) as name:
+        yield _refuse(bench, name, "resize=20 needs OpenCV: pip install 'tfsm[atari]'", "resize=20", what="OpenCV")
     with patch.dict(sys.modules, {"gymnasium": None}):
         yield _refuse(bench, "CartPole-v1", "needs gymnasium: pip install 'tfsm[gym]'")
 
 
 def refuse_spaces(bench: EnvBench) -> Iterator[Trial]:
     """Use environments with observations and actions that are not supported, and options that do not fit."""
-    register()
     number = FragileEnv.observation_space
     cases: dict[str, tuple[Any, Any, str]] = {
         "only text": (spaces.Text(9), number, "has only text as observations"),
@@ -122,18 +131,25 @@ def refuse_spaces(bench: EnvBench) -> Iterator[Trial]:
         "several actions": (number, spaces.Tuple([number]), "has actions of the space Tuple"),
     }
     for name, (seen, acts, expected) in cases.items():
-        made = type("OddEnv", (FragileEnv,), {"observation_space": seen, "action_space": acts})
-        gymnasium.register("tests/Odd-v0", made)
-        try:
-            yield _refuse(bench, "tests/Odd-v0", expected, what=name)
-        finally:
-            del gymnasium.registry["tests/Odd-v0"]
+        with _odd_env(observation_space=seen, action_space=acts) as odd:
+            yield _refuse(bench, odd, expected, what=name)
+    register()
     for option, expected in {
         "grayscale=yes": "grayscale=yes does not fit the environment",
         "policy=nature-cnn": "expected images of at least 36x36 pixels",
         "env_options=8x8": "expected keyword arguments as JSON",
     }.items():
         yield _refuse(bench, NAME, expected, option, what=option)
+
+
+@contextmanager
+def _odd_env(**members: Any) -> Iterator[str]:
+    """Register an environment with other spaces, and return its name."""
+    gymnasium.register("tests/Odd-v0", type("OddEnv", (FragileEnv,), members))
+    try:
+        yield "tests/Odd-v0"
+    finally:
+        del gymnasium.registry["tests/Odd-v0"]
 
 
 def _refuse(bench: EnvBench, name: str, expected: str, *sets: str, what: str = "") -> Trial:
