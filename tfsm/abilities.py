@@ -35,6 +35,7 @@ __all__ = [
     "SupportsPerformance",
     "SupportsPerturbation",
     "SupportsReuse",
+    "SupportsRunningStatistics",
     "SupportsValidation",
 ]
 
@@ -230,6 +231,25 @@ class SupportsValidation(Domain, Protocol):
 
     def validate(self, network: Network, genomes: Tensor) -> Mapping[str, Tensor]:
         """Return measurements `[B]` of genomes `[B, P]` by name; none if there is no such data."""
+        ...
+
+
+@runtime_checkable
+class SupportsRunningStatistics(Domain, Protocol):
+    """A domain, written in plain Python, whose networks may have statistics of what they see among their weights.
+
+    They are the scale and offset of a BatchNormalization layer called `running_normalization`. Mutations leave them
+    alone; instead, a child has those of its parent, updated by what the parent saw. Since they are part of the genome,
+    a result does not depend on the order of evaluations, and a saved champion has them.
+
+    >>> from tfsm_domains.gym.domain import Gym
+    >>> from tfsm_domains.parity.parity import Parity
+    >>> isinstance(Gym(env="CartPole-v1"), SupportsRunningStatistics), isinstance(Parity(), SupportsRunningStatistics)
+    (True, False)
+    """
+
+    def update_statistics(self, statistics: np.ndarray, experience: Nest) -> np.ndarray:
+        """Return the statistics `[B, S]` of children, from those of their parents `[B, S]` and what these saw."""
         ...
 
 

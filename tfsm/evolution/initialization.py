@@ -35,7 +35,8 @@ class Initializer:
         """Return genomes `[B, P]` for seeds `[B, 2]`."""
         dtype = network.dtype
         center, deviation, width = (
-            None if part is None else tf.constant(part, dtype) for part in self._distribution(network)
+            None if part is None else tf.constant(part, dtype)
+            for part in _keep_statistics(network, self._distribution(network))
         )
         if deviation is None:
             return center + width * _symmetric_uniform(seed, network.size, dtype)
@@ -47,7 +48,7 @@ class Initializer:
 
     def _distribution(self, network: Network) -> Distribution:
         if self.scheme == "model":
-            return Distribution(network.genome, None, np.zeros(network.size))
+            return Distribution(network.genome.copy(), None, np.zeros(network.size))
         if self.scheme == "normal":
             return Distribution(np.zeros(network.size), self._fill(network, 0.01), None)
         if self.scheme == "uniform":
@@ -76,6 +77,17 @@ class Distribution(NamedTuple):
     """Standard deviation of the normal noise of each weight."""
     width: np.ndarray | None
     """Half the width of the interval of the uniform noise of each weight."""
+
+
+def _keep_statistics(network: Network, distribution: Distribution) -> Distribution:
+    """Return the distribution with the model's own statistics, which are not drawn."""
+    place = network.statistics
+    if place is not None:
+        distribution.center[place] = network.genome[place]
+        for part in (distribution.deviation, distribution.width):
+            if part is not None:
+                part[place] = 0.0
+    return distribution
 
 
 def _symmetric_uniform(seed: Tensor, size: int, dtype: tf.DType) -> Tensor:

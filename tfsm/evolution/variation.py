@@ -11,10 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 from typing_extensions import TypeIs
 
-from tfsm.abilities import SupportsDistinctFrames, SupportsReuse
+from tfsm.abilities import SupportsDistinctFrames, SupportsReuse, SupportsRunningStatistics
 from tfsm.errors import TfsmError
 from tfsm.evolution.compile_plan import Plan, TracedFunction, needs_autograph
 from tfsm.interfaces import Adapt, Child, Domain, Evaluation, Mutation, Nest, Tensor
@@ -432,7 +433,8 @@ class Variation:
     def mutate(self, parents: Parents, seed: Tensor) -> Child:
         """Return a child of each of the parents, with seeds `[W, 2]`."""
         scale = (self._as_factor(parents.intensity_scale),) if self.adaptation.on else ()
-        return self._mutate(parents.genomes, parents.experience, seed, *scale, *parents.mates)
+        child = self._mutate(parents.genomes, parents.experience, seed, *scale, *parents.mates)
+        return self._update_statistics(parents, child)
 
     def mutate_known(self, parents: Parents, sensitivity: Tensor, seed: Tensor) -> Child:
         """Return a child of each of the parents, whose sensitivities `[W, P]` are known."""
@@ -440,7 +442,8 @@ class Variation:
         if self.adaptation.on:
             intensity = intensity * self._as_factor(parents.intensity_scale)
         experience = () if self._target is None else (parents.experience,)
-        return self._mutate_known(parents.genomes, sensitivity, intensity, seed, *experience)
+        child = self._mutate_known(parents.genomes, sensitivity, intensity, seed, *experience)
+        return self._update_statistics(parents, child)
 
     def divergence(self, parents: Parents, children: Tensor) -> Tensor:
         """Return how far the outputs of children `[W, P]` are from their parents', for what these saw: `[W]`."""
@@ -465,6 +468,23 @@ class Variation:
         more += (parents, seen) if self.recombines else ()
         traced = self._mutate.get_concrete_function(parents, seen, tf.TensorSpec([lanes, 2], tf.int32), *more)
         return sorted(traced.structured_outputs.diagnostics)
+
+    def _update_statistics(self, parents: Parents, child: Child) -> Child:
+        """Return children with the statistics of what their parents have seen, where a network has any."""
+        domain, place = self.domain, self.network.statistics
+        if place is None or not isinstance(domain, SupportsRunningStatistics):
+            return child
+        leaves = tf.nest.flatten(parents.experience)
+
+        def update(genomes: np.ndarray, *seen: np.ndarray) -> np.ndarray:
+            experience = tf.nest.pack_sequence_as(parents.experience, seen)
+            return domain.update_statistics(genomes[:, place], experience).astype(genomes.dtype)
+
+        # In NumPy, one genome at a time: the result must not depend on who shares the batch.
+        statistics = tf.numpy_function(update, [parents.genomes, *leaves], parents.genomes.dtype)
+        statistics.set_shape([*child.genome.shape[:1], place.stop - place.start])
+        genome = tf.concat([child.genome[:, : place.start], statistics, child.genome[:, place.stop :]], axis=1)
+        return child._replace(genome=genome)
 
     def _experience_specs(self) -> Nest:
         lanes = self.plan.width

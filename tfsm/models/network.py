@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import keras
 import numpy as np
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from tfsm.models.stepper import Stepper
 
 
+STATISTICS: Final = "running_normalization"
+"""Name of a BatchNormalization layer whose scale and offset are statistics: mutations leave them alone."""
+
+
 class Network:
     """Runs B genomes of one architecture at once; the model it was made from is never changed.
 
@@ -39,8 +43,13 @@ class Network:
         check_model(model)
         self.model = model
         self.origin = model if origin is None else origin
-        self._shares = shares
         self.layout = Layout.of(model)
+        self.statistics = _find_statistics(self.layout)
+        """The place of the scale and offset of the layer `STATISTICS` in the genome; None without such a layer."""
+        if self.statistics is not None:
+            shares = np.ones(self.layout.size, np.float32) if shares is None else shares.copy()
+            shares[self.statistics] = 0.0
+        self._shares = shares
         self.program = Program(model)
         self.genome: np.ndarray = flatten(model)
         """The weights of the model, `[P]`."""
@@ -215,6 +224,13 @@ def _as_rows(outputs: list[Tensor], dtype: tf.DType, examples: int | None) -> Te
         rows = -1 if None in between else math.prod(between)  # known even if the number of lanes is not
         flat.append(tf.reshape(tf.cast(output, dtype), [lanes, rows, output.shape[-1]]))
     return flat[0] if len(flat) == 1 else tf.concat(flat, axis=-1)
+
+
+def _find_statistics(layout: Layout) -> slice | None:
+    """Return the place of a layer's scale and offset, which follow one another."""
+    names = (f"{STATISTICS}/gamma", f"{STATISTICS}/beta")
+    places = [slot.place for slot in layout.slots if slot.path.endswith(names)]
+    return slice(places[0].start, places[1].stop) if len(places) == 2 else None
 
 
 def build_network(model: keras.Model, layers: str | Iterable[str] = ()) -> Network:

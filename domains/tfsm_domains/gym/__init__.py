@@ -52,10 +52,15 @@ class GymOptions:
         Doc("extra episodes, 20 at a time, to confirm a genome that reaches the threshold; 0: no confirmation"),
     ] = 100
     normalize: Annotated[
-        Literal["none", "bounds", "sampled"],
-        Doc("bounds: scale observations to [-1, 1]; sampled: standardize by mean and deviation under random actions"),
+        Literal["none", "bounds", "sampled", "running"],
+        Doc(
+            "bounds: scale observations to [-1, 1]; sampled: standardize by mean and deviation under random actions; "
+            "running: begin with these, and follow what the ancestors of an individual saw"
+        ),
     ] = "none"
-    normalize_samples: Annotated[int, Ge(1), Doc("observations under random actions for normalize=sampled")] = 2_000
+    normalize_samples: Annotated[
+        int, Ge(1), Doc("observations under random actions for normalize=sampled and running")
+    ] = 2_000
     remembered: Annotated[int, Ge(1), Doc("observations kept as experience, over all episodes")] = 32
     policy: Annotated[
         Literal["default", "mlp", "lstm", "nature-cnn"],

@@ -17,8 +17,8 @@ from tfsm.models.network import Network
 from tfsm.render.video import WithTiles
 from tfsm.rollouts import convolution_layers, hidden_layers, output_layer
 from tfsm_domains.gym import GymOptions
-from tfsm_domains.gym.rollout import EpisodeRunner, normalization_layer, to_inputs
-from tfsm_domains.gym.spaces import ActionDecoder, ObservationEncoder
+from tfsm_domains.gym.rollout import EpisodeRunner, normalization_layer, set_statistics, to_inputs
+from tfsm_domains.gym.spaces import ActionDecoder, ObservationEncoder, update_statistics
 
 RECURRENT_LAYERS: Final[dict[str, Any]] = {
     "simple-rnn": keras.layers.SimpleRNN,
@@ -60,7 +60,7 @@ def _front_layers(
 ) -> list[keras.layers.Layer]:
     """Return the layers that turn one input into a vector."""
     if len(shape) == 1:
-        return normalization_layer(encoder)
+        return normalization_layer(encoder, options.normalize)
     if options.policy == "mlp":
         return [keras.layers.Flatten(name=f"{name}flat")]
     return convolution_layers(shape, name)
@@ -86,7 +86,7 @@ def _multi_input_network(encoder: ObservationEncoder, decoder: ActionDecoder, op
 def _recurrent_network(
     shape: tuple[int, ...], kind: str, encoder: ObservationEncoder, decoder: ActionDecoder, options: GymOptions
 ) -> keras.Model:
-    front = normalization_layer(encoder) if len(shape) == 1 else []
+    front = normalization_layer(encoder, options.normalize) if len(shape) == 1 else []
     if len(shape) > 1:
         picture = keras.Sequential([keras.Input(shape), *convolution_layers(shape)], name="eye")
         front.append(keras.layers.TimeDistributed(picture, name="each_time"))
@@ -147,7 +147,8 @@ class Gym(GymOptions):
 
     def network(self) -> keras.Model:
         """Return a network that fits the observation and action spaces."""
-        return network_for(self.runner.encoder, self.runner.decoder, self)
+        encoder = self.runner.encoder
+        return set_statistics(network_for(encoder, self.runner.decoder, self), encoder)
 
     def evaluate(self, network: Network, genomes: Tensor, seed: Tensor) -> Evaluation:
         """Let genomes `[B, P]` act; behavior is the mean return, the mean length and the share that terminated."""
@@ -166,6 +167,12 @@ class Gym(GymOptions):
     def observe(self, experience: Nest) -> Nest:
         """Return the stored inputs: `[B, I, ...]`, or `[B, 1, T, ...]` for a network that takes sequences."""
         return to_inputs(experience)
+
+    def update_statistics(self, statistics: np.ndarray, experience: Nest) -> np.ndarray:
+        """Return the scale and offset of the normalization of children, `[B, 2 * D]`."""
+        parts = experience if isinstance(experience, tuple) else (experience,)
+        (vector,) = (np.asarray(part) for part in parts if part.dtype != np.uint8)  # all others are images
+        return update_statistics(statistics, vector, self.runner.encoder.measured)
 
     def film(self, network: Network, genomes: Tensor, seed: Tensor) -> Film:
         """Film the first genome in its first episode, and up to twelve others in the same one, in tiles below."""

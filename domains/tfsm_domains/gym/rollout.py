@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Nest, Tensor
-from tfsm.models.network import Network
+from tfsm.models.network import STATISTICS, Network
 from tfsm.render.canvas import headless_display
 from tfsm.render.video import RecordedFilm
 from tfsm.rollouts import ExperienceReservoir, Policy, PolicyCompiler, pick_evenly
@@ -385,7 +385,7 @@ class EpisodeRunner:
     def _normalize(self, env: Any) -> None:
         if self._options.normalize == "bounds":
             normalize_by_bounds(self.encoder)
-        elif self._options.normalize == "sampled":
+        elif self._options.normalize in ("sampled", "running"):
             try:
                 with quiet_gymnasium():
                     normalize_by_samples(self.encoder, env, self._options.normalize_samples)
@@ -425,10 +425,12 @@ NORMALIZATION: Final = "normalize"
 """Name of the layer with which a network normalizes its observations itself."""
 
 
-def normalization_layer(encoder: ObservationEncoder) -> list[keras.layers.Layer]:
+def normalization_layer(encoder: ObservationEncoder, normalize: str) -> list[keras.layers.Layer]:
     """Return the layer that normalizes the vector of observations; none if it is not normalized."""
     if not encoder.is_normalized:
         return []
+    if normalize == "running":  # its scale and offset are set by `set_statistics`; it does nothing else
+        return [keras.layers.BatchNormalization(epsilon=0.0, name=STATISTICS)]
     scale = encoder.scale.astype(np.float64)
     offset = -encoder.shift * scale
     return [keras.layers.Rescaling(scale.tolist(), offset.tolist(), name=NORMALIZATION)]
@@ -436,4 +438,13 @@ def normalization_layer(encoder: ObservationEncoder) -> list[keras.layers.Layer]
 
 def has_normalization(model: keras.Model) -> bool:
     """Return whether a network normalizes its observations itself."""
-    return any(layer.name == NORMALIZATION for layer in model.layers)
+    return any(layer.name in (NORMALIZATION, STATISTICS) for layer in model.layers)
+
+
+def set_statistics(model: keras.Model, encoder: ObservationEncoder) -> keras.Model:
+    """Set the scale and offset of the layer that normalizes by running statistics, where a network has one."""
+    for layer in model.layers:
+        if layer.name == STATISTICS:
+            layer.gamma.assign(encoder.scale)
+            layer.beta.assign(-encoder.shift * encoder.scale)
+    return model

@@ -92,6 +92,8 @@ class ObservationEncoder:
         """The length of the vector."""
         self.shift, self.scale = np.zeros([2, length], np.float32)
         self.scale += 1.0
+        self.measured = np.zeros(length, bool)
+        """Which numbers of the vector are normalized by statistics."""
         self.is_normalized = False
         """Whether the vector is to be normalized, by the network or by `normalize_vectors`."""
 
@@ -276,7 +278,41 @@ def normalize_by_samples(encoder: ObservationEncoder, env: Any, count: int) -> N
         unchanged[part.columns] = not isinstance(part.space, gymnasium().spaces.Box)
     # The scale of a number that never changes is unknown.
     unchanged |= deviation < 1e-6
+    encoder.measured = ~unchanged
     encoder.normalize(np.where(unchanged, 0.0, mean), np.where(unchanged, 1.0, 1.0 / np.maximum(deviation, 1e-6)))
+
+
+RUNNING_RATE: Final = 0.1
+"""The weight of what a parent saw in the statistics of its child."""
+MIN_VARIANCE: Final = 1e-12
+
+
+def update_statistics(statistics: np.ndarray, seen: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    """Return the scale and offset `[B, 2 * D]` of children.
+
+    Args:
+        statistics: those of their parents.
+        seen: what the parents saw, `[B, ..., D]`.
+        measured: which of the D numbers are normalized.
+    """
+    updated = np.empty_like(statistics)
+    for row, (own, observed) in enumerate(zip(statistics, seen, strict=True)):
+        updated[row] = _update_one(own.astype(np.float64), observed.astype(np.float64), measured)
+    return updated
+
+
+def _update_one(statistics: np.ndarray, seen: np.ndarray, measured: np.ndarray) -> np.ndarray:
+    scale, offset = np.split(statistics, 2)
+    seen = seen.reshape(-1, len(scale))
+    with np.errstate(all="ignore"):  # broken individuals, and lanes that are not in use
+        mean, variance = -offset / scale, scale**-2.0
+        step = seen.mean(axis=0) - mean
+        # Of a mixture of both.
+        variance = (1 - RUNNING_RATE) * (variance + RUNNING_RATE * step**2) + RUNNING_RATE * seen.var(axis=0)
+        mean = mean + RUNNING_RATE * step
+        followed = measured & np.isfinite(mean) & np.isfinite(variance)
+        new_scale = np.where(followed, 1.0 / np.sqrt(np.maximum(variance, MIN_VARIANCE)), scale)
+        return np.concatenate([new_scale, np.where(followed, -mean * new_scale, offset)])
 
 
 SUPPORTED_ACTIONS: Final = "Discrete, MultiDiscrete, MultiBinary and Box"

@@ -14,7 +14,7 @@ from tests.domains.gym.playing import compute_fitness, compute_rows, draw_genome
 from tfsm.errors import TfsmError
 from tfsm.models.network import Network
 from tfsm_domains.gym.rollout import NORMALIZATION
-from tfsm_domains.gym.spaces import WORD_BINS, ObservationEncoder, build_action_decoder
+from tfsm_domains.gym.spaces import WORD_BINS, ObservationEncoder, build_action_decoder, update_statistics
 
 FLOATS = spaces.Box(np.float32([-2.0, 0.0, -np.inf, 1.0]), np.float32([6.0, 1.0, np.inf, np.inf]))
 CASES: dict[str, tuple[Any, list[float], Any]] = {
@@ -307,6 +307,42 @@ def test_the_number_of_samples_is_chosen() -> None:
     np.testing.assert_array_equal(shifts[0], 0.0)  # one observation has no deviation
     assert shifts[1][4] != shifts[2][4]
     assert shifts[1][6] == shifts[2][6] == 0.0
+
+
+def to_statistics(mean: Any, deviation: Any) -> np.ndarray:
+    """Return a scale and an offset, `[1, 2 * D]`."""
+    scale = 1.0 / np.asarray(deviation, np.float64)
+    return np.concatenate([scale, -np.asarray(mean) * scale])[None].astype(np.float32)
+
+
+def test_running_statistics_are_those_of_a_mixture() -> None:
+    rng = np.random.default_rng(0)
+    before, seen = rng.normal(1.0, 2.0, size=[9_000, 2]), rng.normal(-4.0, 0.5, size=[1_000, 2])
+    updated = update_statistics(to_statistics(before.mean(axis=0), before.std(axis=0)), seen[None], np.ones(2, bool))
+    both = np.concatenate([before, seen])  # nine parts of one, and one part of the other
+    np.testing.assert_allclose(updated, to_statistics(both.mean(axis=0), both.std(axis=0)), rtol=1e-4)
+
+
+def test_running_statistics_converge_to_what_is_seen() -> None:
+    statistics, seen = to_statistics([0.0], [1.0]), np.array([[[8.0], [12.0]]])
+    for _ in range(200):
+        statistics = update_statistics(statistics, seen, np.ones(1, bool))
+    np.testing.assert_allclose(statistics, to_statistics([10.0], [2.0]), rtol=1e-4)
+
+
+def test_running_statistics_of_other_numbers_and_of_broken_individuals_stay() -> None:
+    statistics = np.repeat(to_statistics([1.0, 2.0, 3.0], [1.0, 1.0, 1.0]), 3, axis=0)
+    statistics[2] = 0.0  # a lane that is not in use
+    seen = np.full([3, 5, 3], 7.0)
+    seen[1, 2, 1] = np.nan
+    updated = update_statistics(statistics, seen, np.array([True, True, False]))
+    np.testing.assert_array_equal(updated[:, [2, 5]], statistics[:, [2, 5]])
+    np.testing.assert_array_equal(updated[1, [1, 4]], statistics[1, [1, 4]])
+    np.testing.assert_array_equal(updated[2], 0.0)
+    assert (updated[0, [0, 1]] != statistics[0, [0, 1]]).all()
+    for row in range(3):  # who shares the batch does not matter
+        alone = update_statistics(statistics[row : row + 1], seen[row : row + 1], np.array([True, True, False]))
+        np.testing.assert_array_equal(alone[0], updated[row])
 
 
 @pytest.mark.parametrize("normalize", ["bounds", "sampled"])
