@@ -348,9 +348,39 @@ def save_films(root: Path, results: Path) -> None:
             subprocess.run([sys.executable, "-m", "tfsm", *command], stdout=subprocess.DEVNULL, check=False)
 
 
+def read_csv(file: Path) -> list[dict[str, Any]]:
+    """Return the rows of a file of `write_csv`; none if there is no such file."""
+
+    def parse(text: str) -> Any:
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+        return text
+
+    if not file.is_file():
+        return []
+    with file.open(newline="") as opened:
+        return [{key: parse(value) for key, value in row.items()} for row in csv.DictReader(opened)]
+
+
+def add_recorded(rows: list[dict[str, Any]], file: Path) -> list[dict[str, Any]]:
+    """Return rows together with those that a file has of other tasks, in the order of `TASKS`."""
+    found = {row["task"] for row in rows}
+    rows = [*rows, *(row for row in read_csv(file) if row["task"] not in found)]
+    return sorted(rows, key=lambda row: list(TASKS).index(row["task"]))
+
+
 def write_tables(root: Path, results: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Write the CSV files and tables of all methods that are finished, and return the rows of runs and of curves."""
-    runs, curves = collect_runs(root), collect_curves(root)
+    """Write the CSV files and tables of all methods that are finished, and return the rows of runs and of curves.
+
+    What the files have of tasks that were not run in `root` stays.
+    """
+    runs = add_recorded(collect_runs(root), results / "runs.csv")
+    curves = add_recorded(collect_curves(root), results / "curves.csv")
+    if not runs:
+        raise SystemExit(f"{root}: no method is finished")
     results.mkdir(parents=True, exist_ok=True)
     write_csv(results / "runs.csv", runs)
     write_csv(results / "curves.csv", curves)
@@ -360,8 +390,6 @@ def write_tables(root: Path, results: Path) -> tuple[list[dict[str, Any]], list[
 
 def report(root: Path, results: Path, *, films: bool) -> None:
     """Write the CSV files, the tables and the figures of all methods that are finished."""
-    if not any(out for name in TASKS for out in list_methods(root / name)):
-        raise SystemExit(f"{root}: no method is finished")
     runs, curves = write_tables(root, results)
     draw_curves(results / "evaluations.png", curves, runs, seconds=False)
     draw_curves(results / "seconds.png", curves, runs, seconds=True)

@@ -108,6 +108,19 @@ def test_tables_are_up_to_date_after_each_method(tmp_path: Path, monkeypatch: py
     assert len((tmp_path / "curves.csv").read_text().splitlines()) == 1 + 2 * 5
 
 
+def test_recorded_rows_of_other_tasks_stay(tmp_path: Path) -> None:
+    rows = [{"task": "Acrobot", "run": 0, "strength": "10%", "best_fitness": -80.5}, {"task": "Hopper", "run": 1}]
+    rows[1] |= {"strength": 0.1, "best_fitness": 3.0}
+    file = tmp_path / "runs.csv"
+    tasks.write_csv(file, rows)
+    assert tasks.read_csv(file) == rows
+    new = [{"task": "Hopper", "run": 7, "strength": 0.3, "best_fitness": 9.0}]
+    assert tasks.add_recorded(new, file) == [rows[0], *new]
+    assert tasks.add_recorded([], tmp_path / "missing.csv") == []
+    with pytest.raises(SystemExit, match="no method is finished"):
+        tasks.report(tmp_path / "nothing", tmp_path / "empty", films=False)
+
+
 def test_every_task_is_shortened_for_a_trial() -> None:
     assert len(tasks.TASKS) >= 8
     for task in tasks.TASKS.values():
