@@ -35,6 +35,9 @@ MODELS: dict[str, Callable[[], keras.Model]] = {
     "gru and a sum": residual,
     "two biases": lambda: sequential((3,), kl.RNN(DualBiasLSTMCell(3), return_sequences=True)),
     "no memory": lambda: sequential((3,), kl.Dense(4, "tanh"), kl.Dropout(0.5), kl.Dense(2, "softmax")),
+    "batch normalization": lambda: sequential(
+        (3,), kl.BatchNormalization(moving_mean_initializer="ones"), kl.GRU(2, return_sequences=True)
+    ),
     "pictures": lambda: pixels(T),
     "conv lstm": lambda: sequential(
         (5, 5, 1),
@@ -96,6 +99,7 @@ def test_small_batches_are_padded_with_copies() -> None:
             "Bidirectional.* may mix times",
         ),
         (lambda: sequential((3,), kl.Softmax(axis=1)), "Softmax.* may mix times"),
+        (lambda: sequential((3,), kl.BatchNormalization(axis=1)), "BatchNormalization.* may mix times"),
         (
             lambda: sequential((3,), kl.GRU(2, return_sequences=True, reset_after=False)),
             "no fast rule: reset_after=False",

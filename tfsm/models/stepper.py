@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 _TIME_INDEPENDENT = """
-    Activation Add Average Concatenate Dense Dropout ELU GaussianDropout GaussianNoise Identity LeakyReLU Maximum
-    Minimum Multiply ReLU Rescaling Softmax SpatialDropout1D Subtract TimeDistributed
+    Activation Add Average BatchNormalization Concatenate Dense Dropout ELU GaussianDropout GaussianNoise Identity
+    LeakyReLU Maximum Minimum Multiply ReLU Rescaling Softmax SpatialDropout1D Subtract TimeDistributed
 """
 
 
