@@ -116,7 +116,7 @@ $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 
 bench: ## Benchmark against Keras and other libraries (about 13 minutes; QUICK=1: one)
 	@$(MAKE) --no-print-directory VENV=$(BENCH) $(BENCH)/.installed-bench
-	$(BENCH)/bin/python -m benchmarks $(if $(QUICK),--quick) --plots --out build/benchmarks
+	$(BENCH)/bin/python -m benchmarks $(if $(QUICK),--quick) --plots --markdown build/benchmarks/tables.md --out build/benchmarks
 
 clean: ## Remove environments and caches
 	rm -rf $(VENV) $(BENCH) $(LOWEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

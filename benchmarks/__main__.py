@@ -87,7 +87,9 @@ def main() -> None:
         if importlib.util.find_spec("matplotlib") is None:
             console.print("no plots: matplotlib is not installed")
             return
-        for plot in importlib.import_module("benchmarks.plots").draw(path):
+        from benchmarks.plots import save_plots
+
+        for plot in save_plots(path):
             console.print(f"plot in {plot}", highlight=False)
 
 

@@ -1,6 +1,6 @@
 """Steps per second in Gymnasium environments: bare, in other libraries, and in one run with and without offspring.
 
-python -m benchmarks.gym_steps [--quick] [--env CartPole-v1] [--cores 2] [--offspring 128]
+python -m benchmarks.gym_steps [--quick] [--env CartPole-v1] [--cores 2] [--offspring 128] [--markdown FILE]
 
 All sides take turns: on one core the bare environment, Gymnasium's synchronous vector environment, EvoTorch's GymNE and
 `tfsm`; with `--cores 2` Gymnasium's asynchronous vector environment, and `tfsm` with vector=sync and vector=async, by
@@ -18,6 +18,7 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import environment
@@ -213,11 +214,13 @@ def main() -> None:
     parser.add_argument(
         "--offspring", action="append", type=int, help="with more cores: children at once  [default: 32, 64 and 128]"
     )
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the table to a Markdown file")
     arguments = parser.parse_args()
     if arguments.cores == 1:
         environment.use_one_core()
     from rich.console import Console
 
+    from benchmarks.markdown import render_grid
     from benchmarks.measure import Effort
     from benchmarks.results import BenchmarkTable, print_table
     from tfsm.utils.tf_startup import import_tensorflow
@@ -233,6 +236,8 @@ def main() -> None:
         else:
             table.rows += [measure_more_cores(name, effort, count) for count in arguments.offspring or BATCHES]
     print_table(table, Console())
+    if arguments.markdown is not None:
+        arguments.markdown.write_text(f"{render_grid(table.rows)}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

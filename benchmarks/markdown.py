@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Quartiles
-from benchmarks.other_libraries import MIN_RATIOS
+from benchmarks.other_libraries import find_min_ratio
 from benchmarks.results import BenchmarkTable, format_cell, format_significant
 
 Row = dict[str, Any]
@@ -112,6 +112,7 @@ def collect_targets(tables: dict[str, Rows]) -> BenchmarkTable:
     rows = _cost_targets(tables.get("operator_cost", []))
     rows += _rate_targets(tables.get("whole_loop", []))
     rows += _library_targets(tables.get("other_libraries", []))
+    rows += _offspring_targets(tables.get("offspring", []))
     return BenchmarkTable("targets", "Targets", rows)
 
 
@@ -151,13 +152,28 @@ def _rate_targets(rows: Rows) -> Rows:
 def _library_targets(rows: Rows) -> Rows:
     targets = []
     for column in dict.fromkeys(column for row in rows for column in row if column.endswith(": x")):
-        for row in (row for row in rows if row["algorithm"] in MIN_RATIOS and row.get(column) is not None):
-            minimum = MIN_RATIOS[row["algorithm"]]
-            target = "not slower" if minimum == 1.0 else f"at least {minimum:,.0f} times as fast"
-            what = f"{column.removesuffix(': x')} vs. {row['algorithm']}"
+        variant = column.removesuffix(": x")
+        for row in rows:
+            minimum = find_min_ratio(variant, row["algorithm"])
+            if minimum is None or row.get(column) is None:
+                continue
+            target = "not slower" if minimum == 1.0 else f"at least {minimum:,g} times as fast"
+            what = f"{variant} vs. {row['algorithm']}"
             # Also for variants without a verdict of their own: a reader should see how they compare.
             held = row[column]["median"] >= minimum
             targets.append({"what": what, "target": target, "measured": row[column], "held": held})
+    return targets
+
+
+def _offspring_targets(rows: Rows) -> Rows:
+    targets = []
+    for row in rows:
+        shared = next(column for column in row if column.startswith("x ") and column.endswith(" runs"))
+        is_rate = isinstance(row["target"], int)
+        target = f"at least {row['target']:,} evaluations/s" if is_rate else f"at least {row['target']} {shared}"
+        measured = row["offspring: evaluations/s" if is_rate else shared]
+        what = f"{row['domain']}, one run, `{row['operator']}`, offspring {row['offspring']}"
+        targets.append(_make_target(what, target, measured, [row], "held"))
     return targets
 
 

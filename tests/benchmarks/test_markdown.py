@@ -145,3 +145,21 @@ def test_a_part_that_could_not_be_measured_leaves_a_page(results: Path) -> None:
 def test_tables_are_written_on_request() -> None:
     assert make_parser().parse_args(["--markdown", "tables.md"]).markdown == Path("tables.md")
     assert make_parser().parse_args([]).markdown is None
+
+
+def test_targets_of_offspring_and_truncation_are_listed() -> None:
+    rate = {"domain": "parity", "operator": "control", "offspring": 64, "target": 15_000, "held": True}
+    share = {"domain": "hard-maze", "operator": "sm-g-so", "offspring": 20, "target": 0.8, "held": False}
+    measured = {"offspring: evaluations/s": about(20_000.0), "x 20 runs": about(0.7)}
+    libraries = [
+        {"algorithm": "evosax", "tfsm, truncation: x": about(1.1), "tfsm, 20 runs: x": about(1.1)},
+        {"algorithm": "PyGAD, compiled model", "tfsm, truncation: x": about(1.1)},
+    ]
+    rows = collect_targets({"offspring": [rate | measured, share | measured], "other_libraries": libraries}).rows
+    assert [(row["what"], row["target"], row["held"]) for row in rows] == [
+        ("tfsm, truncation vs. evosax", "at least 1.2 times as fast", False),
+        ("tfsm, 20 runs vs. evosax", "not slower", True),
+        ("parity, one run, `control`, offspring 64", "at least 15,000 evaluations/s", True),
+        ("hard-maze, one run, `sm-g-so`, offspring 20", "at least 0.8 x 20 runs", False),
+    ]
+    assert rows[-1]["measured"] == about(0.7)

@@ -8,6 +8,7 @@ import math
 import re
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +128,29 @@ def test_counts_agree(folder: Path, claim: dict[str, Any]) -> None:
     assert claim["holds"] == all(runs.all() for runs in solved)
     for method, runs in zip(methods, solved, strict=True):
         assert f"{method} {runs.sum()} of {len(runs)}" in claim["statistic"]
+
+
+def test_parts_of_an_experiment_are_pooled_in_the_order_of_seeds(tmp_path: Path) -> None:
+    sys.path.insert(0, str(RESULTS))
+    try:
+        import pool
+    finally:
+        sys.path.remove(str(RESULTS))
+    folder = tmp_path / "published" / "topdown"
+    folder.mkdir(parents=True)
+    lines = [",".join(pool.COLUMNS)]
+    for method in ("control", "sm-g-sum", "sm-g-so"):
+        for seed, run in product((1, 0), range(4, -1, -1)):
+            solved, evaluations = (0, 50_000) if method == "control" else (1, 1_000 * (1 + seed) + run)
+            row = ("topdown-maze", method, 0.01, seed, run, solved, evaluations, 50_000, 27.0)
+            lines.append(",".join(map(str, row)))
+    (folder / "parts.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(SystemExit, match="10 of 11 runs of control on topdown-maze have ended"):
+        pool.check(folder, 11)
+    assert not (folder / "claims.json").exists()
+    pool.check(folder, 10)
+    assert read_runs(folder, "topdown-maze", "sm-g-so")[0].tolist() == [*range(1_000, 1_005), *range(2_000, 2_005)]
+    for claim in json.loads((folder / "claims.json").read_text())["claims"]:
+        test_p_values_agree(folder, claim)
+        test_counts_agree(folder, claim)
+    assert (folder / "solved.png").stat().st_size > 5_000

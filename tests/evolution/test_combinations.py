@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -27,12 +28,13 @@ from tfsm.models.network import Network
 from tfsm.plugins import load_plugins
 from tfsm.plugins.registry import build_part
 from tfsm.testing.check_mutations import make_network
-from tfsm_domains.hard_maze.domain import deep_network
+from tfsm_domains.hard_maze.domain import SENSORS, deep_network
 
 PLUGINS = load_plugins()
 OPTIONS: dict[str, dict[str, Any]] = {
     "parity": {"bits": 2, "units": 2},
     "gym": {"env": "CartPole-v1", "episodes": 1, "steps": 5, "confirm": 0},
+    "fitness": {"function": f"{__name__}:score"},
     "topdown-maze": {"steps": 2},
     "first-person-maze": {"frames": 8},
     "tournament": {"size": 3},
@@ -44,14 +46,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """Options that keep the parts small, and options without a default."""
 IMPOSSIBLE = {
     ("mutation", "safe-crossover", "hill-climber"): "the population is one",
-    ("domain", "gym", "map-elites"): "needs the bounds of behavior",
-    ("domain", "simple-easy", "map-elites"): "needs the bounds of behavior",
-    ("domain", "simple-medium", "map-elites"): "needs the bounds of behavior",
-    ("domain", "simple-washout", "map-elites"): "needs the bounds of behavior",
+    **{
+        ("domain", name, "map-elites"): "needs the bounds of behavior"
+        for name in ("gym", "dataset", "fitness", "simple-easy", "simple-medium", "simple-washout")
+    },
     **{
         ("domain", name, "lexicase"): "reports no cases"
         for name in PLUGINS.domains
-        if not name.startswith(("simple", "parity"))
+        if not name.startswith(("simple", "parity", "dataset"))
     },
 }
 """Combinations that cannot work, with their error messages."""
@@ -92,15 +94,22 @@ def eager_execution(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def mazes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """Mazes of a few steps, as options by the prefix of a domain's name."""
-    folder = tmp_path_factory.mktemp("mazes")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Data, and mazes of a few steps, as options by the prefix of a domain's name."""
+    folder = tmp_path_factory.mktemp("files")
+    np.savez(folder / "data.npz", x=np.eye(4, 2, dtype=np.float32), y=np.arange(4) % 2)
     text = (Path(tfsm_domains.hard_maze.__file__).parent / "hard-maze.toml").read_text()
     (folder / "hard.toml").write_text(re.sub(r"^steps *=.*$", "steps = 2", text, flags=re.MULTILINE))
     (folder / "pixels.txt").write_text("#####\n#S+E#\n#####\n")
     pixels = {"maze": str(folder / "pixels.txt")}
     hard = {"maze": str(folder / "hard.toml"), "remembered": 1, "hold": 2}
-    return {"hard-maze": hard, "topdown": pixels, "first-person": pixels}
+    data = {"data": str(folder / "data.npz"), "units": 2}
+    return {"hard-maze": hard, "topdown": pixels, "first-person": pixels, "dataset": data}
+
+
+def score(model: keras.Model) -> float:
+    """Return the fitness of a model: its outputs on one input."""
+    return float(np.sum(model(np.ones((1, SENSORS), np.float32))))
 
 
 @functools.cache
@@ -118,14 +127,17 @@ def find_reason(domain: str, mutation: str, selection: str) -> str | None:
 @pytest.mark.filterwarnings("ignore:Even though the `tf.config.experimental_run_functions_eagerly`")
 @pytest.mark.parametrize(("domain", "mutation", "selection"), list_cases())
 def test_every_combination_works_or_is_refused_with_a_reason(
-    domain: str, mutation: str, selection: str, mazes: dict[str, Any]
+    domain: str, mutation: str, selection: str, files: dict[str, Any]
 ) -> None:
-    maze = next((options for start, options in mazes.items() if domain.startswith(start)), {})
-    domain_part = make_part("domain", domain, **maze)
+    options = next((options for start, options in files.items() if domain.startswith(start)), {})
+    domain_part = make_part("domain", domain, **options)
     if domain_part not in EVALUATORS:
-        # A shallow network instead of those of the hard mazes, because the network does not matter here.
-        network = Network(deep_network(1, 2)) if "hold" in maze else make_network(domain_part)
-        EVALUATORS[domain_part] = Evaluator(domain_part, network, jit=True)
+        if domain.startswith(("hard-maze", "fitness")):
+            # A shallow network instead of those of the hard mazes, and a model for the function.
+            network = Network(deep_network(1, 2))
+        else:
+            network = make_network(domain_part)
+        EVALUATORS[domain_part] = Evaluator(domain_part, network, jit=domain_part.compiled)
     population = 1 if selection == "hill-climber" else 4
 
     def run() -> Any:

@@ -26,8 +26,8 @@ _guards = {"zero": LEAST, "floor": LEAST}
 OPERATORS: dict[str, Any] = {
     "control": Control(),
     "sm-r": SafeMutationRescale(),
-    "sm-g-sum": SafeMutationSum(**_guards),
-    "sm-g-abs": SafeMutationAbs(**_guards),
+    "sm-g-sum": SafeMutationSum(probes=0, **_guards),
+    "sm-g-abs": SafeMutationAbs(probes=0, **_guards),
     "sm-g-so": SafeMutationSecondOrder(**_guards),
 }
 

@@ -124,8 +124,10 @@ class LocalEnvPool:
     def step(self, numbers: np.ndarray, actions: np.ndarray, hold: int) -> StepResults:
         """Act in some environments."""
         observations, others = [], []
+        # Gymnasium checks an int in a fraction of the time that it takes for a NumPy integer.
+        choices = actions.tolist() if actions.ndim == 1 and actions.dtype.kind == "i" else actions
         try:
-            for number, action in zip(numbers.tolist(), actions, strict=True):
+            for number, action in zip(numbers.tolist(), choices, strict=True):
                 step = self._envs[number].step
                 observation, reward, terminated, truncated, _ = step(action)
                 total, steps = float(reward), 1

@@ -20,7 +20,7 @@ from tfsm.interfaces import Nest, Tensor
 from tfsm.models.network import STATISTICS, Network
 from tfsm.render.canvas import headless_display
 from tfsm.render.video import RecordedFilm
-from tfsm.rollouts import ExperienceReservoir, Policy, PolicyCompiler, pick_evenly
+from tfsm.rollouts import Policy, PolicyCompiler, pick_evenly
 from tfsm_domains.gym import GymOptions
 from tfsm_domains.gym.env_pool import EnvPool, LocalEnvPool, ProcessEnvPool, RenderedEnv
 from tfsm_domains.gym.environment import (
@@ -140,12 +140,11 @@ def play_episodes(
     return results
 
 
-RecordedStep = tuple[np.ndarray, list[np.ndarray]]
-"""Which of a genome's episodes were active, `[E]`, and their observations, `[E, ...]` per input."""
-
-
 class SpreadRecorder:
     """Keeps observations of every genome, evenly spread over all steps of all its episodes.
+
+    A genome keeps every step at first. When it has kept twice as many as asked for, it drops every second one, and
+    keeps every second step from then on. What is kept of one genome does not depend on how long the others last.
 
     Args:
         genomes: B.
@@ -154,30 +153,50 @@ class SpreadRecorder:
 
     def __init__(self, genomes: int, count: int) -> None:
         self._count = count
-        # One reservoir each: what is kept of one genome must not depend on how long the others last.
-        self._reservoirs: list[ExperienceReservoir[RecordedStep]] = [ExperienceReservoir(count) for _ in range(genomes)]
+        # Of genomes that are still playing, the same steps are kept.
+        self._step, self._every, self._length = 0, 1, 0
+        self._lengths = np.zeros(genomes, np.int64)
+        self._kept: list[np.ndarray] = []  # active [B, S, E], then [B, S, E, ...] per input
 
     def record(self, observations: Sequence[np.ndarray], active: np.ndarray) -> None:
         """Receive the observations of one step."""
-        for b in np.flatnonzero(active.any(axis=1)).tolist():
-            if self._reservoirs[b].offer():
-                self._reservoirs[b].add((active[b].copy(), [part[b].copy() for part in observations]))
+        rows = np.flatnonzero(active.any(axis=1))
+        offered, self._step = self._step, self._step + 1
+        if offered % self._every or not len(rows):
+            return
+        parts = [active, *observations]
+        if not self._kept or self._length == self._kept[0].shape[1]:
+            self._grow(parts)
+        for kept, part in zip(self._kept, parts, strict=True):
+            kept[rows, self._length] = part[rows]
+        self._length += 1
+        self._lengths[rows] = self._length
+        if self._length == 2 * self._count:
+            self._every, self._length = 2 * self._every, self._count
+            self._lengths[rows] = self._length
+            for kept in self._kept:
+                kept[rows, : self._count] = kept[rows, ::2]
 
     def experience(self) -> list[np.ndarray]:
         """Return `[B, count, ...]`, one episode after the other."""
-        picked = [pick_evenly(_by_episode(reservoir.items), self._count) for reservoir in self._reservoirs]
-        parts = range(len(picked[0][0]))
-        return [np.stack([np.stack([one[part] for one in genome]) for genome in picked]) for part in parts]
+        active, *parts = self._kept
+        picked = [
+            pick_evenly(
+                [(e, s) for e in range(active.shape[2]) for s in np.flatnonzero(active[b, :length, e])], self._count
+            )
+            for b, length in enumerate(self._lengths.tolist())
+        ]
+        return [np.stack([np.stack([part[b, s, e] for e, s in one]) for b, one in enumerate(picked)]) for part in parts]
 
-
-def _by_episode(steps: Sequence[RecordedStep]) -> list[list[np.ndarray]]:
-    episodes = range(len(steps[0][0]))
-    return [
-        [part[episode] for part in observations]
-        for episode in episodes
-        for active, observations in steps
-        if active[episode]
-    ]
+    def _grow(self, parts: Sequence[np.ndarray]) -> None:
+        """Make room for more steps."""
+        if not self._kept:
+            self._kept = [np.zeros([len(part), 0, *part.shape[1:]], part.dtype) for part in parts]
+        more = min(max(16, self._length), 2 * self._count - self._length)
+        self._kept = [
+            np.concatenate([kept, np.zeros([len(kept), more, *kept.shape[2:]], kept.dtype)], axis=1)
+            for kept in self._kept
+        ]
 
 
 class SequenceRecorder:

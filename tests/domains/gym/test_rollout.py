@@ -22,6 +22,7 @@ from tfsm.abilities import Film, SupportsFilm
 from tfsm.errors import TfsmError
 from tfsm.interfaces import Evaluation
 from tfsm.models.network import Network
+from tfsm.rollouts import ExperienceReservoir, pick_evenly
 from tfsm_domains.gym.rollout import SequenceRecorder, SpreadRecorder
 
 
@@ -202,6 +203,21 @@ def test_recorded_steps_do_not_depend_on_other_genomes() -> None:
     for t in range(40):
         moments.record([np.full((2, 1), t)], np.array([[t < 9], [True]]))
     assert moments.experience()[0][0].tolist() == record_episodes([9], 4)
+
+
+@pytest.mark.parametrize("count", [1, 3, 20])
+def test_recorded_steps_are_those_of_a_reservoir_per_genome(count: int) -> None:
+    lengths = np.random.default_rng(count).integers(1, 90, (5, 2))
+    recorder = SpreadRecorder(5, count)
+    reservoirs: list[ExperienceReservoir[int]] = [ExperienceReservoir(count) for _ in lengths]
+    for t in range(lengths.max() + 1):
+        recorder.record([100 * np.arange(10).reshape(5, 2) + t], t < lengths)
+        for reservoir, longest in zip(reservoirs, lengths.max(axis=1).tolist(), strict=True):
+            if t < longest and reservoir.offer():
+                reservoir.add(t)
+    for b, reservoir in enumerate(reservoirs):
+        kept = [100 * (2 * b + e) + t for e in range(2) for t in reservoir.items if t < lengths[b, e]]
+        assert recorder.experience()[0][b].tolist() == pick_evenly(kept, count)
 
 
 def test_a_sequence_is_the_first_episode_padded_with_its_last_step() -> None:
