@@ -21,9 +21,9 @@ from tfsm.parallel.worker import Actor, Installation, from_parcel, to_parcel, un
 from tfsm.utils.tf_startup import silence_stderr
 
 # Ray reads these when it is imported or started. The first keeps its messages about dead workers off the driver's
-# output, since the pool reports them. The next two make a Ray of our own listen on the loopback device only, and keep it
-# from giving its workers a low priority, with which they crawl beside any other work. The others limit the time to connect
-# to a cluster, which is a minute and more by default.
+# output, since the pool reports them. The next two make a Ray of our own listen on the loopback device only, and keep
+# it from giving its workers a low priority, with which they crawl beside any other work. The others limit the time to
+# connect to a cluster, which is a minute and more by default.
 _QUIET: Final = {"RAY_DEDUP_LOGS_SKIP_REGEX": "."}
 _PRIVATE: Final = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_worker_niceness": "0"}
 _BRIEF: Final = {
