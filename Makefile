@@ -1,6 +1,6 @@
 # Every target sets up what it needs: `make demo` and `make test` only require Python 3.11 to 3.13.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-slow test-notebooks test-lowest golden fuzz lint format check-types layers unit docs docs-serve notebooks bench clean
+.PHONY: help demo test test-all test-slow test-notebooks test-lowest golden fuzz fuzz-long lint format check-types layers unit docs docs-serve notebooks bench clean
 
 # The first suitable Python on the path; `make PYTHON=/path/to/python ...` selects another.
 SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -88,6 +88,13 @@ golden: $(VENV)/.installed-test ## Check golden runs bit for bit (only on the ma
 
 fuzz: $(VENV)/.installed-test ## Fuzz all inputs with more examples (EXAMPLES=500 per kind: an hour or two)
 	TFSM_FUZZ_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/pytest tests/fuzz
+
+$(VENV)/.installed-fuzz: pyproject.toml | $(VENV)/.installed-test
+	@$(PIP) install --quiet --disable-pip-version-check --editable '.[all,fuzz]'
+	@touch $(VENV)/.installed $(VENV)/.installed-test $@
+
+fuzz-long: $(VENV)/.installed-fuzz ## Fuzz all files with feedback from coverage (SECONDS=3600 per target, TARGETS: some only)
+	$(BIN)/python -m tests.fuzz.long --seconds $(or $(SECONDS),3600) $(TARGETS)
 
 $(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
 	@echo "installing tfsm and the tools of its documentation into $(VENV) (this takes a minute or two)"
