@@ -89,7 +89,7 @@ class Watch:
         path = arguments[0] if is_writing else arguments[_WRITING[event]] if event in _WRITING else None
         if isinstance(path, str | bytes | os.PathLike):
             full = os.path.realpath(os.fsdecode(path))
-            is_unnamed = is_writing and arguments[2] & os.O_TMPFILE == os.O_TMPFILE
+            is_unnamed = is_writing and os.path.isdir(full)  # a temporary file without a name
             if not (full.startswith(self.folder) or full == os.devnull or is_unnamed):
                 raise OutsideError(f"{event} {full}")
 

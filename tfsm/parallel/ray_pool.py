@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 import re
 import secrets
 import signal
+import socket
 import sys
 import time
 import warnings
@@ -30,6 +32,8 @@ _BRIEF: Final = {
     "RAY_NUM_REDIS_GET_RETRIES": "1",
     "RAY_gcs_rpc_server_connect_timeout_s": "3",
     "RAY_py_gcs_connect_timeout_s": "5",
+    # Without its head, Ray ends this process after a minute. The pool ends the experiment before that, with a message.
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "3600",
 }
 _TOKEN_VARIABLES: Final = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 _OLDEST: Final = "2.52"
@@ -177,6 +181,9 @@ def _keep_signal_handler() -> Iterator[None]:
 NOTICE_SECONDS: Final = 10.0
 """Time after which the user is notified of workers that have not started."""
 _POLL_SECONDS: Final = 1.0
+_HEAD_POLL_SECONDS: Final = 5.0
+HEAD_SECONDS: Final = 30.0
+"""Time without an answer of the head node after which the cluster is given up."""
 
 
 _NODE_LABEL: Final = "ray.io/node-id"
@@ -222,6 +229,7 @@ class RayPool(BasePool[RayWorker]):
         self._refused: dict[str, str] = {}
         """By node, why no worker runs there."""
         self._slow_nodes: set[str] = set()
+        self._lost = False
         is_local = address is None
         environ = worker_environment((size or count_cores()) if is_local else count_cores(), threads)
         variables = {name: environ[name] for name in THREAD_VARIABLES}
@@ -230,6 +238,9 @@ class RayPool(BasePool[RayWorker]):
         self._cpus = 1 if is_local else threads or 1
         self._connection = connect(address, size or count_cores())
         self._ray = self._connection.ray
+        self._head = None if is_local or self._connection.is_client else self._ray.get_runtime_context().gcs_address
+        """The address of the head node, to see whether it is still there; Ray tells a client by itself."""
+        self._head_checked = time.monotonic()
         self._remote = self._ray.remote(Actor).options(
             num_cpus=self._cpus, max_restarts=0, max_concurrency=4, runtime_env={"env_vars": variables}
         )
@@ -249,6 +260,7 @@ class RayPool(BasePool[RayWorker]):
         handle.actor.stop.remote()
 
     def _collect(self, timeout: float | None) -> None:
+        self._check_head()
         pending = {worker.pending: worker for worker in self._workers}
         timeout = _POLL_SECONDS if timeout is None else min(timeout, _POLL_SECONDS)
         arrived, _ = self._ray.wait(list(pending), num_returns=1, timeout=timeout)
@@ -289,6 +301,7 @@ class RayPool(BasePool[RayWorker]):
         return True
 
     def _handle_death(self, worker: RayWorker, text: str) -> None:
+        self._check_head(now=True)
         missing = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text)
         address = re.search(r"\bip=([^\s,)]+)", text) or re.search(r"^\s*ip: (\S+)$", text, re.MULTILINE)
         if missing and address and not worker.ready:
@@ -320,10 +333,36 @@ class RayPool(BasePool[RayWorker]):
         return address
 
     def _terminate(self, handle: RayWorker) -> None:
-        self._ray.kill(handle.actor)  # also one that died: it may only be out of reach
+        if not self._lost:
+            self._check_head(now=True)
+            self._ray.kill(handle.actor)  # also one that died: it may only be out of reach
+
+    def _check_head(self, *, now: bool = False) -> None:
+        """Wait for the head node; raise an error if it does not answer for some time, as any call of Ray would hang.
+
+        Args:
+            now: whether to check even if the last time was a moment ago.
+        """
+        if self._head is None or (not now and time.monotonic() - self._head_checked < _HEAD_POLL_SECONDS):
+            return
+        host, _, port = self._head.rpartition(":")
+        end = time.monotonic() + HEAD_SECONDS
+        while True:
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), _HEAD_POLL_SECONDS).close()
+                break
+            except OSError as error:
+                if time.monotonic() > end:
+                    self._lost = True
+                    raise TfsmError(f"the head node of the Ray cluster at {self._head} is gone: {error}") from error
+                time.sleep(_POLL_SECONDS)
+        self._head_checked = time.monotonic()
 
     def _shut_down(self) -> None:
         """End all workers, and Ray itself if it was started here."""
+        if self._lost:  # nothing can be ended; the cluster ends workers without a driver by itself
+            atexit.unregister(self._ray.shutdown)
+            return
         for worker in self._workers:
             self._ray.kill(worker.actor)
         self._connection.close()
@@ -352,6 +391,8 @@ def describe_actor_death(text: str) -> str:
     """
     process, address = (re.search(rf"^\s*{name}: (\S+)$", text, re.MULTILINE) for name in ("pid", "ip"))
     location = f" (process {process[1]} on {address[1]})" if process and address else ""
+    if "is unavailable: " in text or "is temporarily unavailable" in text:
+        return f"its node does not answer{location}"
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it is gone"]
     reason = lines[-1].rpartition("Worker exit detail: ")[2]
     if "connection error code" in reason:  # all that Ray knows of a process that vanished
