@@ -1,6 +1,6 @@
 # Every target sets up what it needs: `make demo` and `make test` only require Python 3.11 to 3.13.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-slow test-notebooks test-lowest golden fuzz fuzz-long lint format check-types layers unit docs docs-serve notebooks bench clean
+.PHONY: help demo test test-all test-slow test-cluster test-notebooks test-lowest golden fuzz fuzz-long lint format check-types layers unit docs docs-serve notebooks bench clean
 
 # The first suitable Python on the path; `make PYTHON=/path/to/python ...` selects another.
 SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -59,7 +59,10 @@ unit: $(VENV)/.installed-test ## Run the tests except the slow ones
 	$(BIN)/pytest -n auto --dist loadfile -m "not slow"
 
 test-slow: $(VENV)/.installed-test ## Run the slow tests: whole experiments and all combinations (over an hour)
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m "slow and not cluster"
+
+test-cluster: $(VENV)/.installed-test ## Test a Ray cluster of three nodes in network namespaces (root on Linux; half an hour)
+	$(BIN)/pytest -m cluster tests/faults/test_cluster_faults.py
 
 # The lowest versions of all direct dependencies in pyproject.toml, of the extras too. Ray is left out: it is large, and has
 # tests of its own. A selection of quick tests touches every library. Old libraries use what newer ones deprecate.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from tests.faults.cluster import ROOT, Cluster, ClusterError, Node
 from tests.faults.lab import Bench, FinalState, Lab, Process, Trial, compare, flags
 from tests.faults.process_faults import ONE_WORKER
 from tests.helpers.fake_distribution import FakeSite
-from tfsm.parallel.pool import Grain
+from tfsm.parallel.pool import GRAINS, Grain
 
 PAUSE: Final = "0.3"
 """Seconds that an evaluation takes."""
@@ -160,19 +160,32 @@ def _wait_until_gone(cluster: Cluster, node: Node) -> None:
         time.sleep(1.0)
 
 
-def survive_faults(lab: ClusterLab, grain: Grain) -> Iterator[Trial]:
-    """Yield all trials of one grain but those of latency and of other versions."""
-    for trial in (
-        run_undisturbed,
-        kill_worker_node,
-        kill_head,
-        lambda lab, grain: cut_off(lab, grain, MINUTE),
-        lambda lab, grain: cut_off(lab, grain, None),
-        join_late,
-        leave_and_come_back,
-    ):
+ClusterTrial: TypeAlias = Callable[[ClusterLab, Grain], Trial]
+
+NODE_FAULTS: Final[Sequence[tuple[str, str, ClusterTrial]]] = (
+    ("cluster: no fault", "three nodes", run_undisturbed),
+    ("cluster: a node is lost", "kill -9 of all on it", kill_worker_node),
+    ("cluster: the head is lost", "kill -9 of all of Ray on it; started again, and resumed", kill_head),
+    ("cluster: a node is cut off", "link down for 60 s", lambda lab, grain: cut_off(lab, grain, MINUTE)),
+    ("cluster: a node is cut off for good", "link down", lambda lab, grain: cut_off(lab, grain, None)),
+    ("cluster: a node joins late", "while the others evolve", join_late),
+    ("cluster: a node leaves and comes back", "kill -9; started again at once", leave_and_come_back),
+)
+"""Faults of nodes: the row of the table, and the trial."""
+
+
+def try_grains(lab: ClusterLab, trial: ClusterTrial) -> Iterator[Trial]:
+    """Try a fault with both kinds of tasks, each time on a whole cluster."""
+    for grain in GRAINS:
         lab.cluster.heal()
         yield trial(lab, grain)
+
+
+def try_slow_network(root: Path, bench: Bench) -> Iterator[Trial]:
+    """Try latency with both kinds of tasks, on a cluster of their own."""
+    for grain in GRAINS:
+        with make_cluster(root / grain) as cluster:
+            yield add_latency(ClusterLab(root / grain, bench, cluster), grain)
 
 
 def add_latency(lab: ClusterLab, grain: Grain) -> Trial:
@@ -198,7 +211,9 @@ OTHERS: Final = {
 def refuse_node(lab: ClusterLab, what: str) -> Trial:
     """Start a node that has something else installed: it is refused in one line, and the others do the work."""
     node = lab.cluster.nodes[1]
+    lab.cluster.heal()
     lab.cluster.kill(node)
+    _wait_until_gone(lab.cluster, node)
     lab.cluster.start(node, replaced=make_installation(lab, what))
     out = lab.new_out()
     process = lab.begin(out, "runs")

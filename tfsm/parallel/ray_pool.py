@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import importlib
 import os
 import re
@@ -360,10 +359,7 @@ class RayPool(BasePool[RayWorker]):
 
     def _shut_down(self) -> None:
         """End all workers, and Ray itself if it was started here."""
-        if self._lost:  # nothing can be ended; the cluster ends workers without a driver by itself
-            atexit.unregister(self._ray.shutdown)
-            return
-        for worker in self._workers:
+        for worker in () if self._lost else self._workers:  # the cluster ends the workers of a driver that is gone
             self._ray.kill(worker.actor)
         self._connection.close()
 
