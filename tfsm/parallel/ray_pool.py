@@ -384,9 +384,15 @@ def describe_actor_death(text: str) -> str:
 
     >>> describe_actor_death("The actor died.\n\tpid: 7\n\tip: 10.0.0.3\nThe node was terminated: lost. More of it.")
     'The node was terminated: lost (process 7 on 10.0.0.3)'
+    >>> describe_actor_death("The actor 2a0f is unavailable: RpcError: Socket closed")
+    'its node does not answer'
+    >>> describe_actor_death("Task was killed due to the node running low on memory.\n...out of memory issue: https")
+    'memory ran out on its node'
     """
     process, address = (re.search(rf"^\s*{name}: (\S+)$", text, re.MULTILINE) for name in ("pid", "ip"))
     location = f" (process {process[1]} on {address[1]})" if process and address else ""
+    if "OOM" in text or "out of memory" in text.lower():
+        return f"memory ran out on its node{location}"
     if "is unavailable: " in text or "is temporarily unavailable" in text:
         return f"its node does not answer{location}"
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it is gone"]
