@@ -14,7 +14,7 @@ from tests.faults.process_faults import ONE_WORKER
 from tests.helpers.fake_distribution import FakeSite
 from tfsm.parallel.pool import GRAINS, Grain
 
-PAUSE: Final = "0.3"
+PAUSE: Final = "0.2"
 """Seconds that an evaluation takes."""
 MINUTE: Final = 60.0
 LATENCY: Final = 0.2
@@ -247,5 +247,6 @@ def make_cluster(lab_root: Path) -> Cluster:
     """Return a cluster for the lab of a folder."""
     from tests.faults.lab import install_fragile
 
-    cache = str(lab_root / "compiled")
-    return Cluster([install_fragile(lab_root)], {"FRAGILE_PAUSE": PAUSE, "TFSM_COMPILE_CACHE": cache})
+    # The nodes share the memory of this machine, so what one sees says nothing about itself.
+    variables = {"RAY_memory_monitor_refresh_ms": "0", "TFSM_COMPILE_CACHE": str(lab_root / "compiled")}
+    return Cluster([install_fragile(lab_root)], variables | {"FRAGILE_PAUSE": PAUSE})
