@@ -165,7 +165,7 @@ class Cluster:
         """Take the link of a node down."""
         _run("ip", "netns", "exec", self._bridge, "ip", "link", "set", f"port{node.number}", "down")
 
-    def mend(self, node: Node) -> None:
+    def reconnect(self, node: Node) -> None:
         """Take the link of a node up again."""
         _run("ip", "netns", "exec", self._bridge, "ip", "link", "set", f"port{node.number}", "up")
 
@@ -258,9 +258,9 @@ class Cluster:
         time.sleep(0.5)
 
     def heal(self) -> None:
-        """Start the nodes that are off, or that Ray has given up, and mend all links."""
+        """Start the nodes that are off, or that Ray has given up, and take all links up."""
         for node in self.nodes:
-            self.mend(node)
+            self.reconnect(node)
         if self.head.process is None:
             for node in self.nodes[1:]:
                 self.kill(node)

@@ -121,7 +121,7 @@ def cut_off(lab: ClusterLab, grain: Grain, seconds: float | None) -> Trial:
     lab.cluster.cut(lab.cluster.nodes[1])
     if seconds is not None:
         time.sleep(seconds)
-        lab.cluster.mend(lab.cluster.nodes[1])
+        lab.cluster.reconnect(lab.cluster.nodes[1])
     problems = end_well(process)
     what = "a node is cut off " + ("for good" if seconds is None else f"for {seconds:g} s")
     return lab.check(what, out, grain, problems)

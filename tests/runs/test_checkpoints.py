@@ -261,7 +261,7 @@ def fill_disk(monkeypatch: pytest.MonkeyPatch, used: int, total: int = 100 * 2**
     monkeypatch.setattr(module.shutil, "disk_usage", lambda path: SimpleNamespace(total=total, free=total - used))
 
 
-def test_on_a_nearly_full_disk_one_checkpoint_is_kept_and_the_user_is_told_once(
+def test_on_a_nearly_full_disk_one_checkpoint_is_kept_after_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     messages: list[str] = []
