@@ -7,9 +7,11 @@ what was executed is added to the table in `results/fuzzing.md`.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import importlib
 import os
+import random
 import re
 import subprocess
 import sys
@@ -136,7 +138,24 @@ def fuzz(name: str, arguments: Sequence[str]) -> None:
     target, watch = TARGETS[name], Watch()
     for seed in target.seeds()[:1]:  # what is imported or compiled at first does not count
         try_content(target, seed)
-    atheris.Setup([sys.argv[0], *arguments], lambda content: try_content(target, content, watch))
+
+    def mutate(content: bytes, longest: int, seed: int) -> bytes:
+        """Change the content, mostly so that it keeps its form."""
+        rng = random.Random(seed)
+
+        def change_bytes(part: bytes) -> bytes:
+            return bytes(atheris.Mutate(part, min(longest, len(part) + 64)))
+
+        if target.change is not None and rng.random() < 0.8:
+            with contextlib.suppress(ValueError, RecursionError):
+                return target.change(content, change_bytes, rng)[:longest]
+        return change_bytes(content)
+
+    atheris.Setup(
+        [sys.argv[0], *arguments],
+        lambda content: try_content(target, content, watch),
+        custom_mutator=mutate,
+    )
     atheris.Fuzz()
 
 

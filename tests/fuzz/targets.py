@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
+import random
 import shutil
+import struct
 import sys
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from tests.fuzz.generators import make_archive, read_members, save_array
+from tests.fuzz.generators import ODD, list_places, make_archive, read_members, save_array
 from tests.fuzz.harness import get_refusal, write_small_model
 from tfsm.errors import TfsmError
 
@@ -29,6 +35,9 @@ STORED: Final = Path(__file__).parents[1] / "golden" / "runs-0.1"
 CORPUS: Final = Path(__file__).with_name("corpus")
 MEMORY: Final = 2**30
 """Bytes that reading a file may take."""
+
+
+Change: TypeAlias = Callable[[bytes, Callable[[bytes], bytes], random.Random], bytes]
 
 
 @dataclass(frozen=True)
@@ -39,11 +48,14 @@ class Target:
         read: reads the content in the working directory, which is empty.
         seeds: returns valid contents to start from.
         longest: the length of the longest content that is tried.
+        change: changes a content and keeps its form, which random bytes hardly do; it gets a function that changes
+            bytes, and a random number generator. It may raise a `ValueError` for a content that has another form.
     """
 
     read: Callable[[bytes], None]
     seeds: Callable[[], list[bytes]]
     longest: int = 4096
+    change: Change | None = None
 
 
 _IN_MEMORY: Final = "/dev/shm"
@@ -122,6 +134,81 @@ def try_content(target: Target, content: bytes, watch: Watch | None = None) -> N
         assert used < MEMORY, f"{used / 2**20:.0f} MiB"
 
 
+# --- Changes that keep the form
+
+_VALUES: Final = (
+    *ODD,
+    *("", "x", "\x1b[2J", "\x00", "../up", "/etc/passwd", "\ud800", "a" * 400, [], {}, [[]], [None, 3], {"": None}),
+    *({"class_name": "__lambda__", "config": {"value": "4wEAAAAA"}}, {"module": "os", "class_name": "mkdir"}),
+    *({"module": "keras.layers", "class_name": "Dense", "config": {"units": 10**12}}, "Dense", "float16", "relu"),
+)
+
+
+def change_json(content: bytes, change: Callable[[bytes], bytes], rng: random.Random) -> bytes:
+    """Change a value of a JSON document."""
+    value = json.loads(content)
+    places = list_places(value)
+    if not places:
+        return json.dumps(rng.choice(_VALUES)).encode()
+    container, key = rng.choice(places)
+    match rng.randrange(6):
+        case 0:
+            del container[key]
+        case 1:
+            other, place = rng.choice(places)
+            container[key], other[place] = deepcopy(other[place]), deepcopy(container[key])
+        case 2 if isinstance(container, list):
+            container.append(deepcopy(container[key]))
+        case 3 if isinstance(container[key], str):
+            container[key] = change(container[key].encode(errors="replace")).decode("latin-1")
+        case 4 if isinstance(container[key], int):
+            container[key] = int(container[key]) + rng.choice((-1, 1, 2**31, 2**63, -(2**40)))
+        case _:
+            container[key] = deepcopy(rng.choice(_VALUES))
+    return json.dumps(value).encode()
+
+
+def change_lines(content: bytes, change: Callable[[bytes], bytes], rng: random.Random) -> bytes:
+    """Change a line of JSON."""
+    lines = content.splitlines()
+    at = rng.randrange(max(1, len(lines)))
+    if at < len(lines):
+        lines[at] = change_json(lines[at], change, rng)
+    return b"".join(line + b"\n" for line in lines)
+
+
+def change_member(content: bytes, change: Callable[[bytes], bytes], rng: random.Random) -> bytes:
+    """Change a member of an archive, whose checksums are right again."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
+        raise ValueError from error
+    if not members:
+        raise ValueError("an empty archive")
+    name = rng.choice(sorted(members))
+    match rng.randrange(5):
+        case 0:
+            members[rng.choice(("../up", "assets/a", "a.npy", name + "x"))] = members.pop(name)
+        case 1:
+            members.pop(name)
+        case _:
+            is_json = name.endswith(".json") and rng.random() < 0.8
+            members[name] = change_json(members[name], change, rng) if is_json else change(members[name])
+    return make_archive(members, rng.choice((0, 8)))
+
+
+def change_header(content: bytes, change: Callable[[bytes], bytes], rng: random.Random) -> bytes:
+    """Change the header of a checkpoint, whose length is right again."""
+    preface = struct.Struct("<16sIQ")
+    if len(content) < preface.size:
+        raise ValueError("too short")
+    magic, version, length = preface.unpack(content[: preface.size])
+    text = change_json(content[preface.size : preface.size + length], change, rng)
+    text += b" " * (-(preface.size + len(text)) % 64)
+    return preface.pack(magic, version, len(text)) + text + content[preface.size + length :]
+
+
 # --- Models
 
 
@@ -139,6 +226,10 @@ def _load_model(content: bytes) -> None:
     Path("m.keras").write_bytes(content)
     load_model("m.keras")
     keras.backend.clear_session()  # it keeps names
+
+
+def _seed_models() -> list[bytes]:
+    return [make_archive(_small_model(), compression) for compression in (0, 8)]
 
 
 def _load_with(member: str) -> Callable[[bytes], None]:
@@ -342,20 +433,22 @@ def _seed_archives() -> list[bytes]:
 
 
 TARGETS: Final[Mapping[str, Target]] = {
-    "model": Target(_load_model, lambda: [make_archive(_small_model(), 0), make_archive(_small_model(), 8)], 40_000),
-    "model-config": Target(_load_with("config.json"), _seed_members("config.json"), 8192),
+    "model": Target(
+        _load_model, lambda: [make_archive(_small_model(), 0), make_archive(_small_model(), 8)], 40_000, change_member
+    ),
+    "model-config": Target(_load_with("config.json"), _seed_members("config.json"), 8192, change_json),
     "model-weights": Target(_load_with("model.weights.h5"), _seed_members("model.weights.h5"), 40_000),
-    "run-record": Target(_read_record, _seed_files("*/run.json", "compare/*/run.json"), 8192),
-    "study-record": Target(_read_study, _seed_files("*/study.json"), 4096),
-    "metrics": Target(_read_metrics, _seed_files("*/metrics.jsonl", "compare/*/metrics.jsonl"), 4096),
-    "behavior": Target(_read_behavior, _seed_files("*/behavior/*.npz"), 16_384),
-    "checkpoint": Target(_read_checkpoint, _seed_checkpoints, 16_384),
+    "run-record": Target(_read_record, _seed_files("*/run.json", "compare/*/run.json"), 8192, change_json),
+    "study-record": Target(_read_study, _seed_files("*/study.json"), 4096, change_json),
+    "metrics": Target(_read_metrics, _seed_files("*/metrics.jsonl", "compare/*/metrics.jsonl"), 4096, change_lines),
+    "behavior": Target(_read_behavior, _seed_files("*/behavior/*.npz"), 16_384, change_member),
+    "checkpoint": Target(_read_checkpoint, _seed_checkpoints, 16_384, change_header),
     "order-log": Target(_read_order, lambda: [*_seed_files("*/order.log")(), b"> 0 0\n< 0 0\n> 1 4\n! 1 4\n"], 2048),
     "settings": Target(_read_settings, _seed_settings, 16_384),
     "hard-maze": Target(_read_hard_maze, _seed_hard_mazes, 4096),
     "pixel-maze": Target(_read_layout, _seed_layouts, 2048),
     "experience-npy": Target(_read_experience("x.npy"), _seed_arrays, 1024),
-    "experience-npz": Target(_read_experience("x.npz"), _seed_archives, 4096),
+    "experience-npz": Target(_read_experience("x.npz"), _seed_archives, 4096, change_member),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,17 @@ def test_seeds_and_corpus_are_read_or_refused(name: str) -> None:
 def test_a_seed_is_valid(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     TARGETS[name].read(TARGETS[name].seeds()[0])
+
+
+@pytest.mark.parametrize("name", [name for name, target in TARGETS.items() if target.change is not None])
+def test_changes_keep_the_form(name: str) -> None:
+    target, rng = TARGETS[name], random.Random(0)
+    assert target.change is not None
+    seed = target.seeds()[0]
+    changed = [target.change(seed, lambda part: part[::-1], rng) for _ in range(30)]
+    assert len(set(changed)) > 10
+    for content in changed[:20]:
+        target.change(content, lambda part: part, rng)  # raises if it has another form
 
 
 def test_the_corpus_is_small() -> None:
