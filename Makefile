@@ -1,6 +1,6 @@
 # Every target sets up what it needs: `make demo` and `make test` only require Python 3.11 to 3.13.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-slow test-cluster test-notebooks test-lowest golden fuzz fuzz-long lint format check-types layers unit docs docs-serve notebooks bench clean
+.PHONY: help demo test test-all test-slow test-cluster test-notebooks test-lowest golden fuzz fuzz-long lint format check-types layers unit docs docs-serve notebooks bench soak clean
 
 # The first suitable Python on the path; `make PYTHON=/path/to/python ...` selects another.
 SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -127,6 +127,9 @@ $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 bench: ## Benchmark against Keras and other libraries (about 13 minutes; QUICK=1: one)
 	@$(MAKE) --no-print-directory VENV=$(BENCH) $(BENCH)/.installed-bench
 	$(BENCH)/bin/python -m benchmarks $(if $(QUICK),--quick) --plots --out build/benchmarks
+
+soak: $(VENV)/.installed-test ## Kill runs at random moments for hours (HOURS=6), and append to results/soak
+	nice $(BIN)/python -m benchmarks.kill_soak --hours $(or $(HOURS),6)
 
 clean: ## Remove environments and caches
 	rm -rf $(VENV) $(BENCH) $(LOWEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -26,7 +26,7 @@ RESULTS: Final = ROOT / "results" / "fuzzing.md"
 HANG_SECONDS: Final = 10
 MOST_CRASHES: Final = 5
 """Crashes of a target after which it is given up for this time."""
-KEPT_BYTES: Final = 12_000
+KEPT_BYTES: Final = 8_000
 """The most that is committed of the corpus of a target."""
 
 
@@ -122,7 +122,7 @@ def parse_output(text: str) -> Executed:
     units = re.search(r"number_of_executed_units:\s*(\d+)", text)
     counts = [int(number) for number in re.findall(r"^#(\d+)\s", text, re.MULTILINE)]
     coverage = [int(number) for number in re.findall(r"\bcov: (\d+)", text)]
-    crashed = "Test unit written to" in text
+    crashed = "Test unit written to" in text or "Uncaught Python exception" in text
     return Executed(int(units[1]) if units else max(counts, default=0), max(coverage, default=0), crashed)
 
 
@@ -151,11 +151,14 @@ def fuzz(name: str, arguments: Sequence[str]) -> None:
                 return target.change(content, change_bytes, rng)[:longest]
         return change_bytes(content)
 
-    atheris.Setup(
-        [sys.argv[0], *arguments],
-        lambda content: try_content(target, content, watch),
-        custom_mutator=mutate,
-    )
+    def run(content: bytes) -> None:
+        try:
+            try_content(target, content, watch)
+        except BaseException:
+            (WORK / name / "found" / f"exception-{hashlib.sha1(content).hexdigest()}").write_bytes(content)
+            raise
+
+    atheris.Setup([sys.argv[0], *arguments], run, custom_mutator=mutate)
     atheris.Fuzz()
 
 

@@ -144,6 +144,7 @@ _PREFACE: Final = struct.Struct("<16sIQ")
 _DIGEST: Final = 32
 _ALIGNED: Final = 64
 _LARGEST_HEADER: Final = 2**28
+_MOST_RUNS: Final = 2**24
 
 
 class DamagedCheckpoint(TfsmError):
@@ -210,7 +211,7 @@ def load(buffer: Any, where: str, digest: bytes | None = None) -> tuple[dict[str
         header = text["header"]
         if not isinstance(header, dict):
             raise ValueError("its header is not an object")
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise DamagedCheckpoint(f"{where}: not a checkpoint of tfsm: {error}") from None
     return header, tables
 
@@ -349,8 +350,15 @@ def _unpack(header: dict[str, Any], tables: dict[str, LazyTable], where: str) ->
             async_runs={int(run): _read_async_run(*state) for run, *state in header.get("apart", ())},
             event_count=int(header.get("events", 0)),
         )
-        if any(rows.shape[0] != len(checkpoint.active_runs) for rows in tables.values()):
+        # Counted without a list of all runs, of which a damaged header may claim any number.
+        active = checkpoint.count - len({result.run for result in results})
+        if not 0 <= checkpoint.count <= _MOST_RUNS:
+            raise ValueError(f"{checkpoint.count} runs")
+        if any(rows.shape[:1] != (active,) for rows in tables.values()) or (active and not tables):
             raise ValueError("tables of other runs")
+        if any(result.run not in checkpoint.runs for result in results):
+            raise ValueError("results of other runs")
+        checkpoint.evaluations_by_run  # noqa: B018  # raises if they are not numbers
         return checkpoint, dict(header["about"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DamagedCheckpoint(f"{where}: not a checkpoint of tfsm: {error}") from None
