@@ -96,12 +96,14 @@ class Cluster:
         python_path: what the nodes have on Python's path.
         variables: more environment variables of the nodes.
         cpus: CPUs that each node claims to have.
+        head_cpus: those of the head, if they differ.
         count: number of nodes.
     """
 
     python_path: list[Path]
     variables: Mapping[str, str] = field(default_factory=dict)
     cpus: int = 1
+    head_cpus: int | None = None
     count: int = 3
 
     def __post_init__(self) -> None:
@@ -206,7 +208,8 @@ class Cluster:
 
     def _start(self, node: Node, replaced: Mapping[Path, Path]) -> None:
         ray = Path(sys.executable).with_name("ray")
-        words = [str(ray), "start", "--block", "--disable-usage-stats", "--num-cpus", str(self.cpus)]
+        cpus = self.head_cpus if node is self.head and self.head_cpus is not None else self.cpus
+        words = [str(ray), "start", "--block", "--disable-usage-stats", "--num-cpus", str(cpus)]
         words += ["--node-ip-address", node.address, "--object-store-memory", str(2**27)]
         if node is self.head:
             words += ["--head", "--port", str(PORT), "--include-dashboard", "false", "--temp-dir", str(self._folder)]
@@ -217,7 +220,7 @@ class Cluster:
         script = " && ".join([*mounts, 'exec "$@"'])
         node.process = subprocess.Popen(
             node.inside("sh", "-c", script, "sh", *words),
-            env=self._environ(),
+            env=self.environ(),
             cwd=self._folder,
             stdin=subprocess.DEVNULL,
             stdout=(self._folder / f"node-{node.number}.log").open("ab"),
@@ -225,7 +228,8 @@ class Cluster:
             start_new_session=True,
         )
 
-    def _environ(self) -> dict[str, str]:
+    def environ(self) -> dict[str, str]:
+        """Return the environment of the nodes."""
         inherited = {
             name: text for name, text in os.environ.items() if not name.startswith(("RAY_", "TFSM_", "FRAGILE"))
         }
@@ -279,7 +283,7 @@ class Cluster:
             "print(*(node.node_manager_address for node in nodes if node.state == 0))"
         )
         words = self.head.inside(sys.executable, "-c", script, self.address)
-        done = subprocess.run(words, capture_output=True, text=True, check=False, env=self._environ())
+        done = subprocess.run(words, capture_output=True, text=True, check=False, env=self.environ())
         return set(done.stdout.split())
 
     def kill(self, node: Node) -> None:
