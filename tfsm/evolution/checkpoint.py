@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import mmap
+import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
@@ -145,6 +146,7 @@ _DIGEST: Final = 32
 _ALIGNED: Final = 64
 _LARGEST_HEADER: Final = 2**28
 _MOST_RUNS: Final = 2**24
+_DTYPE: Final = re.compile(r"[<>|=][a-zA-Z]\d{1,9}")
 
 
 class DamagedCheckpoint(TfsmError):
@@ -242,6 +244,8 @@ def _digest(file: IO[bytes]) -> bytes:
 
 def _read_tables(view: memoryview, listed: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, LazyTable]]:
     for entry in listed:
+        if not _DTYPE.fullmatch(entry["dtype"]):  # NumPy parses others as Python, and fails in many ways
+            raise ValueError(f"{entry['dtype']!r} is not a type of numbers")
         dtype, shape = np.dtype(entry["dtype"]), tuple(int(n) for n in entry["shape"])
         if dtype.hasobject or any(n < 0 for n in shape):
             raise ValueError("a table of objects")
