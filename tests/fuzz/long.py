@@ -31,18 +31,13 @@ KEPT_BYTES: Final = 8_000
 
 
 INSTRUMENTED: Final = (
-    "tfsm.analysis.results",
-    "tfsm.evolution.checkpoint",
-    "tfsm.evolution.event_log",
-    "tfsm.models.inputs",
-    "tfsm.models.loading",
-    "tfsm.runs.behavior_log",
-    "tfsm.runs.inventory",
-    "tfsm.settings",
-    "tfsm_domains.hard_maze.domain",
-    "tfsm_domains.pixel_maze.layout",
+    *("tfsm.analysis.results", "tfsm.evolution.checkpoint", "tfsm.evolution.event_log"),
+    *("tfsm.models.inputs", "tfsm.models.loading", "tfsm.models.safe_loading"),
+    *("tfsm.runs.behavior_log", "tfsm.runs.inventory", "tfsm.runs.records"),
+    *("tfsm.settings.resolve", "tfsm.settings.sources", "tfsm.settings.validation", "tfsm.plugins.options"),
+    *("tfsm_domains.hard_maze.domain", "tfsm_domains.hard_maze.maze", "tfsm_domains.pixel_maze.layout"),
 )
-"""The modules that the targets use; with them come those that they import."""
+"""The modules that the targets use, also those that they import only when they need them."""
 
 
 class Row(NamedTuple):
