@@ -141,7 +141,7 @@ class Cluster:
     def driver_variables(self) -> dict[str, str]:
         """The environment variables of a command that uses the cluster from the head."""
         name, _, value = DRIVER.decode().partition("=")
-        return self.token_variables | {name: value}
+        return self.token_variables | {name: value, "RAY_TMPDIR": str(self._folder)}
 
     @property
     def token_variables(self) -> dict[str, str]:
@@ -235,6 +235,8 @@ class Cluster:
         }
         path = os.pathsep.join(map(str, [*self.python_path, ROOT]))
         variables = {"PYTHONPATH": path, "RAY_worker_niceness": "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
+        # Its notes for other commands stay apart from those of a Ray of the user; and a busy machine takes its time.
+        variables |= {"RAY_TMPDIR": str(self._folder), "RAY_raylet_start_wait_time_s": "120"}
         return inherited | variables | self.token_variables | dict(self.variables)
 
     def _wait_for_head(self) -> None:

@@ -117,7 +117,7 @@ def parse_output(text: str) -> Executed:
     units = re.search(r"number_of_executed_units:\s*(\d+)", text)
     counts = [int(number) for number in re.findall(r"^#(\d+)\s", text, re.MULTILINE)]
     coverage = [int(number) for number in re.findall(r"\bcov: (\d+)", text)]
-    crashed = "Test unit written to" in text or "Uncaught Python exception" in text
+    crashed = "ERROR: libFuzzer" in text or "Uncaught Python exception" in text
     return Executed(int(units[1]) if units else max(counts, default=0), max(coverage, default=0), crashed)
 
 

@@ -79,5 +79,5 @@ def test_rows_add_up(tmp_path: Path) -> None:
 
 
 def test_a_crash_is_found_in_the_output() -> None:
-    text = "#512 NEW    cov: 40 ft: 90\n=== Uncaught Python exception: ===\nTest unit written to found/crash-1\n"
+    text = "#512 NEW    cov: 40 ft: 90\n=== Uncaught Python exception: ===\n"
     assert parse_output(text) == (512, 40, True)

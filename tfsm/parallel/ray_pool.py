@@ -240,17 +240,20 @@ class RayPool(BasePool[RayWorker]):
         self._head = None if is_local or self._connection.is_client else self._ray.get_runtime_context().gcs_address
         """The address of the head node, to see whether it is still there; Ray tells a client by itself."""
         self._head_checked = time.monotonic()
-        self._remote = self._ray.remote(Actor).options(
-            num_cpus=self._cpus, max_restarts=0, max_concurrency=4, runtime_env={"env_vars": variables}
-        )
+        self._options: dict[str, Any] = {
+            "num_cpus": self._cpus,
+            "max_restarts": 0,
+            "max_concurrency": 4,
+            "runtime_env": {"env_vars": variables},
+        }
         cpus = count_cores() if is_local else int(self._count_cpus("cluster_resources")) // self._cpus
         super().__init__(size or max(1, cpus))
 
     def _start(self, number: int) -> RayWorker:
-        remote = self._remote
+        options = dict(self._options)
         if self._refused:
-            remote = remote.options(label_selector={_NODE_LABEL: f"!in({','.join(self._refused)})"})
-        return RayWorker(number, remote.remote(self._connection.is_client))
+            options["label_selector"] = {_NODE_LABEL: f"!in({','.join(self._refused)})"}
+        return RayWorker(number, self._ray.remote(Actor).options(**options).remote(self._connection.is_client))
 
     def _send_task(self, handle: RayWorker, frames: Frames) -> None:
         handle.actor.start.remote(to_parcel(frames, self._connection.is_client))
