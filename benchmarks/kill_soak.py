@@ -41,7 +41,7 @@ GONE_SECONDS: Final = 20.0
 DOMAINS: Final = {
     "parity": ("--mutation", "sm-g-sum", "--evaluations", "12000", "--runs", "2", "--population", "50"),
     "hard-maze": ("--mutation", "control", "--evaluations", "1500", "--runs", "2", "--population", "50"),
-    "gym": ("--mutation", "control", "--evaluations", "400", "--runs", "2", "--population", "20",
+    "gym": ("--mutation", "control", "--evaluations", "80", "--runs", "2", "--population", "20",
             "--set", "env=CartPole-v1", "--set", "stop=budget"),
     "dataset": ("--mutation", "sm-g-abs", "--evaluations", "6000", "--runs", "2", "--population", "30",
                 "--set", "data={data}", "--set", "stop=budget"),
