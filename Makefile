@@ -1,6 +1,6 @@
 # Every target sets up what it needs: `make demo` and `make test` only require Python 3.11 to 3.13.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-slow test-notebooks test-lowest golden fuzz lint format check-types layers unit docs docs-serve notebooks bench clean
+.PHONY: help demo test test-all test-slow test-cluster test-notebooks test-lowest golden fuzz fuzz-long lint format check-types layers unit docs docs-serve notebooks bench soak clean
 
 # The first suitable Python on the path; `make PYTHON=/path/to/python ...` selects another.
 SUITABLE := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
@@ -59,7 +59,10 @@ unit: $(VENV)/.installed-test ## Run the tests except the slow ones
 	$(BIN)/pytest -n auto --dist loadfile -m "not slow"
 
 test-slow: $(VENV)/.installed-test ## Run the slow tests: whole experiments and all combinations (over an hour)
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m "slow and not cluster"
+
+test-cluster: $(VENV)/.installed-test ## Test a Ray cluster of three nodes in network namespaces (root on Linux; half an hour)
+	$(BIN)/pytest -m cluster tests/faults/test_cluster_faults.py
 
 # The lowest versions of all direct dependencies in pyproject.toml, of the extras too. Ray is left out: it is large, and has
 # tests of its own. A selection of quick tests touches every library. Old libraries use what newer ones deprecate.
@@ -89,6 +92,13 @@ golden: $(VENV)/.installed-test ## Check golden runs bit for bit (only on the ma
 fuzz: $(VENV)/.installed-test ## Fuzz all inputs with more examples (EXAMPLES=500 per kind: an hour or two)
 	TFSM_FUZZ_EXAMPLES=$(or $(EXAMPLES),500) $(BIN)/pytest tests/fuzz
 
+$(VENV)/.installed-fuzz: pyproject.toml | $(VENV)/.installed-test
+	@$(PIP) install --quiet --disable-pip-version-check --editable '.[all,fuzz]'
+	@touch $(VENV)/.installed $(VENV)/.installed-test $@
+
+fuzz-long: $(VENV)/.installed-fuzz ## Fuzz all files with feedback from coverage (SECONDS=3600 per target, TARGETS: some only)
+	$(BIN)/python -m tests.fuzz.long --seconds $(or $(SECONDS),3600) $(TARGETS)
+
 $(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
 	@echo "installing tfsm and the tools of its documentation into $(VENV) (this takes a minute or two)"
 	@$(PIP) install --quiet --disable-pip-version-check --editable '.[all,docs]'
@@ -117,6 +127,9 @@ $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 bench: ## Benchmark against Keras and other libraries (about 13 minutes; QUICK=1: one)
 	@$(MAKE) --no-print-directory VENV=$(BENCH) $(BENCH)/.installed-bench
 	$(BENCH)/bin/python -m benchmarks $(if $(QUICK),--quick) --plots --markdown build/benchmarks/tables.md --out build/benchmarks
+
+soak: $(VENV)/.installed-test ## Kill runs at random moments for hours (HOURS=6), and append to results/soak
+	nice $(BIN)/python -m benchmarks.kill_soak --hours $(or $(HOURS),6)
 
 clean: ## Remove environments and caches
 	rm -rf $(VENV) $(BENCH) $(LOWEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -80,6 +80,7 @@ def list_faults(root: Path, *, quick: bool) -> Iterator[FaultRow]:
             "killed with some of it done; one member fails",
             process_faults.interrupt_studies(lab, *also),
         )
+        yield from _list_cluster_faults(bench, root)
 
 
 def _list_disk_faults(bench: Bench, lab: Lab, root: Path, quick: bool) -> Iterator[FaultRow]:
@@ -187,6 +188,25 @@ def _list_child_faults(bench: Bench, lab: Lab, quick: bool) -> Iterator[FaultRow
     yield FaultRow("workers of Ray for single children", "os._exit(3), again and again", ray)
 
 
+def _list_cluster_faults(bench: Bench, root: Path) -> Iterator[FaultRow]:
+    """Each row is two trials, with groups of runs and with single children as tasks; the cluster is shared."""
+    from tests.faults import cluster, cluster_faults
+
+    if reason := cluster.explain_missing():
+        print(f"no faults of clusters: {reason}", file=sys.stderr)
+        return
+    folder = root / "cluster"
+    with cluster_faults.make_cluster(folder) as shared:
+        lab = cluster_faults.ClusterLab(folder, bench, shared)
+        for fault, how, trial in cluster_faults.NODE_FAULTS:
+            yield FaultRow(fault, how, cluster_faults.try_grains(lab, trial))
+        how = "; ".join(cluster_faults.OTHERS)
+        refused = (cluster_faults.refuse_node(lab, what) for what in cluster_faults.OTHERS)
+        yield FaultRow("cluster: a node with another installation", how, refused)
+    how = f"{1000 * cluster_faults.LATENCY:.0f} ms more per round trip to two of the nodes"
+    yield FaultRow("cluster: a slow network", how, cluster_faults.try_slow_network(root / "slow", bench))
+
+
 def _run_once(trial: Callable[[], Trial]) -> Iterator[Trial]:
     yield trial()
 
@@ -195,6 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="inject only a few of each fault")
     parser.add_argument("--out", type=Path, help="the Markdown file for the table, written row by row")
+    parser.add_argument("--only", metavar="WORD", help="only rows whose name contains this; with --go-on")
     parser.add_argument("--go-on", action="store_true", help="keep the rows that --out has, and add the others")
     options = parser.parse_args(arguments)
     root = Path(tempfile.mkdtemp(prefix="tfsm-faults-"))
@@ -204,6 +225,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for row in list_faults(root, quick=options.quick):
         if row.fault in before:
             table[row.fault] = before.pop(row.fault)
+        elif options.only is not None and options.only not in row.fault:
+            continue
         else:
             table[row.fault], passed = _measure_row(row)
             failed = failed or not passed
@@ -271,8 +294,11 @@ def _render_document(lines: Sequence[str], quick: bool, in_parts: bool) -> str:
         "Where a failing evaluation counts as broken, and where the domain returns NaN, the result differs from that",
         "without the fault, as it must. Lost is then what is missing.",
         "",
-        "Single children of two workers arrive in an order that depends on timing. What is on disk is then compared",
-        "with a replay of the recorded order.",
+        "Rows about clusters are about three Ray nodes, each in a network namespace of its own with its own address,",
+        "connected by a bridge; once with groups of runs and once with single children as tasks.",
+        "",
+        "Single children of several workers arrive in an order that depends on timing. What is on disk is then",
+        "compared with a replay of the recorded order.",
         "",
     )
     return "\n".join([*text, *HEADER, *lines, ""])

@@ -33,7 +33,7 @@ def test_the_extra_all_has_every_extra_of_tfsm_itself() -> None:
     named = set(everything.removeprefix("tfsm[").removesuffix("]").split(","))
     # Packages of environments and other libraries are large, or compiled on installation: each has an extra of its own.
     separate = {"atari", "box2d", "minigrid", "mujoco", "ribs", "deap", "evotorch"}
-    assert named == set(extras) - separate - {"all", "test", "dev", "bench", "study", "docs"}
+    assert named == set(extras) - separate - {"all", "test", "fuzz", "dev", "bench", "study", "docs"}
 
 
 def test_the_workflows_test_every_supported_python_and_have_no_token() -> None:

@@ -33,6 +33,8 @@ def test_parity_has_no_slow_path(tmp_path: Path) -> None:
     assert found["sensitivities"] == "cached for a parent's next child"
     # Genomes and as many sensitivities, in float32.
     assert found["memory_mib"] == pytest.approx(2 * 20 * 250 * 1302 * 4 / 2**20, rel=0.01)
+    assert found["disk_mib"] == pytest.approx(3 * found["memory_mib"], rel=0.01)
+    assert found["limits"].startswith("a population of ")
     assert [layer["kind"] for layer in found["layers"]] == ["SimpleRNN", "SimpleRNN", "Dense"]
     assert not list(tmp_path.iterdir()), "nothing is written"
 
@@ -115,3 +117,12 @@ def test_nothing_is_removed_if_one_directory_is_not_a_run(runs: Path) -> None:
     assert isinstance(result.exception, TfsmError)
     assert "nothing was removed" in str(result.exception)
     assert (runs / "a").exists()
+
+
+def test_what_does_not_fit_the_memory_is_refused(tmp_path: Path) -> None:
+    flags = ("--mutation", "control", "--runs", "1", "--population", "1000000000", "--evaluations", "2000000000")
+    done = tfsm("run", "parity", *flags, "--out", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "not enough memory: 1 run at once of a population of 1,000,000,000 with 1,302 weights" in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+    assert not (tmp_path / "out").exists()

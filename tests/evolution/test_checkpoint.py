@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import io
+import json
 import pickle
 import struct
 from collections.abc import Callable
@@ -369,3 +370,49 @@ def test_names_and_order_of_tables_are_frozen() -> None:
         tallies.broken tallies.intensity
     """
     assert list(engine.state.tables()) == expected.split()
+
+
+HEADER: dict[str, Any] = {"first": 0, "count": 2, "spent": 9, "results": [], "standing": [], "about": {}}
+EVALUATIONS = np.array([4, 5], np.int32)
+
+
+def test_a_header_of_two_runs_is_valid() -> None:
+    checkpoint, _ = unpack_checkpoint(dump_bytes({**HEADER, "apart": [[0, []]]}, evaluations=EVALUATIONS))
+    assert checkpoint.evaluations_by_run == {0: 4, 1: 5}
+
+
+@pytest.mark.parametrize(
+    ("change", "table"),
+    [
+        ({"count": 10**18}, EVALUATIONS),
+        ({"count": -2}, EVALUATIONS),
+        ({"count": float("inf")}, EVALUATIONS),
+        ({"first": float("nan")}, EVALUATIONS),
+        ({"results": [[7, 1, True, 1, 0.0, 0.0]]}, EVALUATIONS),
+        ({"apart": [[0, []]]}, np.array(["a", "b"])),
+        ({"apart": [[0, []]]}, np.zeros((2, 3), np.int32)),
+    ],
+)
+def test_a_nonsensical_header_is_refused(change: dict[str, Any], table: np.ndarray) -> None:
+    champions = {"results.champion": np.zeros((1, 2), np.float32)} if "results" in change else {}
+    content = dump_bytes({**HEADER, **change}, evaluations=table, **champions)
+    with pytest.raises(DamagedCheckpoint, match="not a checkpoint of tfsm"):
+        unpack_checkpoint(content)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((key, value) for key in ("offset", "shape") for value in (10**40, -1, float("inf"))),
+        *(("dtype", value) for value in ("<f4,((", "(2,f4", "|O8", "<f99", 3, None)),
+    ],
+)
+def test_a_nonsensical_table_is_refused(key: str, value: Any) -> None:
+    content = dump_bytes(HEADER, evaluations=EVALUATIONS)
+    _, _, length = struct.unpack("<16sIQ", content[:28])
+    described = json.loads(content[28 : 28 + length])
+    described["tables"][0][key] = [value] if key == "shape" else value
+    text = json.dumps(described).encode()
+    changed = struct.pack("<16sIQ", content[:16], VERSION, len(text)) + text + content[28 + length : -32]
+    with pytest.raises(DamagedCheckpoint):
+        unpack_checkpoint(add_digest(changed))

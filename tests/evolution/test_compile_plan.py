@@ -7,7 +7,8 @@ from typing import Any
 import keras
 import pytest
 
-from tfsm.evolution.compile_plan import Plan, make_plan
+from tfsm.errors import TfsmError
+from tfsm.evolution.compile_plan import CHILD_COPIES, Plan, check_memory, find_limits, make_plan
 from tfsm.evolution.lockstep_loop import StepScheduler
 from tfsm.models.network import Network
 
@@ -96,3 +97,33 @@ def test_only_first_calls_count_as_compilation() -> None:
     for key, steps, seconds in (((True, 20), 1, 2.0), ((False, 20), 1, 5.0), ((False, 20), 8, 0.5)):
         scheduler.learn(key, steps, seconds)
     assert scheduler.compile_seconds == 7.0
+
+
+def test_what_does_not_fit_the_memory_is_refused_with_the_numbers() -> None:
+    model = keras.Sequential([keras.Input((249,)), LAYERS.Dense(4)])
+    plan = make_test_plan(model, runs=4, population=100, reuse=False)
+    sizes = {"population": 100, "weights": 1000, "weight_bytes": 4, "experience_bytes": 0}
+    check_memory(plan, None, **sizes)
+    check_memory(plan, 2**30, **sizes)
+    with pytest.raises(TfsmError) as caught:
+        check_memory(plan, 500_000.0, **sizes)
+    message = str(caught.value)
+    assert "4 runs at once of a population of 100 with 1,000 weights" in message
+    assert "0.5 MiB are available; one run has room for a population of 119, or 1,179 weights" in message
+    assert "fewer runs at once (engine.width)" in message
+
+
+@pytest.mark.parametrize("limit", ["population", "weights", "experience_bytes"])
+def test_the_limits_just_fit(limit: str) -> None:
+    sizes = {"population": 50, "weights": 2000, "weight_bytes": 4, "experience_bytes": 300}
+    memory = 10**7
+    limits = find_limits(memory, **sizes)
+    value = {"population": limits.population, "weights": limits.weights, "experience_bytes": limits.experience}[limit]
+
+    def needed(**changed: int) -> int:
+        at = sizes | changed
+        genome = at["weights"] * at["weight_bytes"]
+        return at["population"] * (genome + at["experience_bytes"]) + CHILD_COPIES * genome
+
+    step = max(1, value // 100)
+    assert needed(**{limit: value}) <= memory < needed(**{limit: value + step})

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -79,9 +80,9 @@ def _read_record(directory: Path) -> dict[str, Any]:
 
 
 def _digest_champion(file: Path) -> str:
-    """Return a digest of architecture and weights, without the creation time that the file also has."""
+    """Return a digest of architecture and weights, without the creation time and addresses that the file also has."""
     with zipfile.ZipFile(file) as archive:
-        contents = [archive.read("config.json")]
+        contents = [re.sub(rb'"shared_object_id": \d+', b"", archive.read("config.json"))]
         with h5py.File(io.BytesIO(archive.read("model.weights.h5")), "r") as weights:
 
             def add_dataset(name: str, item: Any) -> None:

@@ -120,7 +120,7 @@ def change_value(draw: st.DrawFn, value: Any, others: st.SearchStrategy[Any] = V
     """Change a JSON or TOML value in some places: other values, added or removed keys, duplicated items."""
     value = deepcopy(value)
     for _ in range(draw(st.sampled_from([1, 1, 2, 3]))):
-        places = list(_list_places(value))
+        places = list(list_places(value))
         if not places:
             return deepcopy(draw(others))
         container, key = places[draw(st.integers(0, len(places) - 1))]
@@ -139,7 +139,7 @@ def change_value(draw: st.DrawFn, value: Any, others: st.SearchStrategy[Any] = V
     return value
 
 
-def _list_places(value: Any) -> Sequence[tuple[Any, Any]]:
+def list_places(value: Any) -> Sequence[tuple[Any, Any]]:
     """Return every place in a value, as its container and the key or index."""
     children: list[tuple[Any, Any]] = []
     pending = [value]

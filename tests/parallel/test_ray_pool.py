@@ -33,7 +33,11 @@ def test_the_error_without_ray_says_what_to_install(monkeypatch: pytest.MonkeyPa
     [
         ("nonsense", "Invalid address format: nonsense"),
         ("127.0.0.1:²", "Unable to parse port number"),
-        pytest.param("127.0.0.1:9", "Failed to connect to Ray cluster", marks=pytest.mark.slow),
+        pytest.param(
+            "127.0.0.1:9",
+            "Failed to connect to Ray cluster.*nothing answers there; if the cluster uses TLS",
+            marks=pytest.mark.slow,
+        ),
         pytest.param("ray://127.0.0.1:9", "ray client connection timeout", marks=pytest.mark.slow),
         pytest.param("nohost.invalid:6379", "Failed to connect to Ray cluster", marks=pytest.mark.slow),
         pytest.param("127.0.0.1:99999999999999999999", "Failed to connect to Ray cluster", marks=pytest.mark.slow),
@@ -61,8 +65,18 @@ def test_a_server_that_is_not_ray_is_reported() -> None:
             RayPool(1, address)
 
 
-SCRIPT = """
-import os, signal, sys
+JOIN = """
+import sys
+from tfsm.errors import TfsmError
+from tfsm.parallel.ray_pool import connect
+try:
+    connect(sys.argv[1], 1)
+except TfsmError as error:
+    sys.exit(str(error))
+"""
+SCRIPT = f"""
+JOIN = {JOIN!r}
+import os, signal, subprocess, sys
 from tests.parallel import tasks
 from tests.parallel.pools import run_to_end
 from tfsm.parallel.ray_pool import RayPool
@@ -76,9 +90,18 @@ if __name__ == "__main__":
         numbers = [process.pid for process in psutil.Process().children(recursive=True)]
         sockets = [entry for entry in psutil.net_connections("tcp") if entry.pid in numbers]
         listening = {{entry.laddr.ip for entry in sockets if entry.status == "LISTEN"}}
+        import ray
+        niceness = [psutil.Process(number).nice() for number in numbers]
+        assert set(niceness) == {{psutil.Process().nice()}}, niceness
+        for change in ({{}}, {{"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "guessed"}}):
+            refused = subprocess.run(
+                [sys.executable, "-c", JOIN, ray.get_runtime_context().gcs_address],
+                capture_output=True, text=True, env=os.environ | {{"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}} | change,
+            )
+            assert "it requires a token" in refused.stderr, refused
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     print(*numbers)
-    print(*(environ[name] for name in {counts}))
+    print(*(environ[name] for name in {THREAD_VARIABLES}))
     print(*listening)
 """
 
@@ -88,10 +111,10 @@ def test_a_private_ray_is_quiet_local_and_ends_with_the_pool() -> None:
     pytest.importorskip("psutil")
     path = os.pathsep.join(path or os.getcwd() for path in sys.path)
     found = subprocess.run(
-        [sys.executable, "-c", SCRIPT.format(counts=THREAD_VARIABLES)],
+        [sys.executable, "-c", SCRIPT],
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": path, "RAY_ADDRESS": "127.0.0.1:9"},
+        env=os.environ | {"PYTHONPATH": path, "RAY_ADDRESS": "127.0.0.1:9", "RAY_AUTH_MODE": "disabled"},
         timeout=120,
     )
     assert found.stderr == ""

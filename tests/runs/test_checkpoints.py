@@ -6,6 +6,7 @@ import errno
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ import pytest
 
 from tfsm.evolution.checkpoint import AsyncRunState, Checkpoint, DamagedCheckpoint
 from tfsm.evolution.checkpoint_schedule import CheckpointInterval
+from tfsm.evolution.compile_plan import Plan
 from tfsm.evolution.observers import RunResult
 from tfsm.evolution.state import LazyTable
 from tfsm.runs import checkpoints as module
-from tfsm.runs.checkpoints import CheckpointFiles, PackedCheckpoint
+from tfsm.runs.checkpoints import CheckpointFiles, PackedCheckpoint, estimate_disk, warn_of_small_disk
 
 ABOUT = {"experiment": "this one", "versions": {"tfsm": "1", "numpy": "2"}}
 
@@ -253,3 +255,38 @@ def test_asynchronous_runs_are_checked_by_their_own_evaluations(tmp_path: Path) 
     queries: list[tuple[int, int, bool]] = []
     open_files(tmp_path, is_complete=lambda *about: queries.append(about) or True).find(range(2))
     assert queries == [(0, 7, False), (1, 30, False)]
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch, used: int, total: int = 100 * 2**30) -> None:
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda path: SimpleNamespace(total=total, free=total - used))
+
+
+def test_on_a_nearly_full_disk_one_checkpoint_is_kept_after_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    messages: list[str] = []
+    files = open_files(tmp_path, messages)
+    fill_disk(monkeypatch, 89 * 2**30)
+    for evaluations in (10, 20):
+        files.save(make_checkpoint(0, 1, evaluations))
+    assert (len(list_names(tmp_path)), messages) == (2, [])
+    fill_disk(monkeypatch, 91 * 2**30)
+    for evaluations in (30, 40):
+        files.save(make_checkpoint(0, 1, evaluations))
+    assert list_names(tmp_path) == ["run-000-000-at-000000040.checkpoint"]
+    (message,) = messages
+    assert message.endswith("the disk is 91% full, 9.00 GiB are free; one checkpoint is kept instead of two")
+
+
+def test_checkpoints_that_may_not_fit_the_disk_are_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Plan(jit=True, runs=4, least_width=2, why="", bytes_each=2**30)
+    assert estimate_disk(plan, 20, side_by_side=False) == 12 * 2**30
+    assert estimate_disk(plan, 20, side_by_side=True) == 60 * 2**30
+    messages: list[str] = []
+    fill_disk(monkeypatch, 88 * 2**30)
+    warn_of_small_disk(tmp_path, 12 * 2**30, messages.append)
+    assert messages == []
+    warn_of_small_disk(tmp_path, 60 * 2**30, messages.append)
+    assert messages[0].endswith(
+        "checkpoints take up to 60.00 GiB, and 12.00 GiB are free: choose another --out, or --checkpoint-every never"
+    )

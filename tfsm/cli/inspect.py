@@ -107,7 +107,7 @@ def _inspect_run(plugins: Plugins, settings: Settings) -> RunDiagnosis:
     from tfsm.runs.build import build_engine
     from tfsm.runs.doctor import diagnose_run
 
-    return diagnose_run(build_engine(plugins, settings))
+    return diagnose_run(build_engine(plugins, settings), settings.engine["memory"])
 
 
 def _print_diagnosis(result: ModelDiagnosis | RunDiagnosis) -> None:

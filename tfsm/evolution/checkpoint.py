@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import mmap
+import re
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
@@ -144,6 +145,8 @@ _PREFACE: Final = struct.Struct("<16sIQ")
 _DIGEST: Final = 32
 _ALIGNED: Final = 64
 _LARGEST_HEADER: Final = 2**28
+_MOST_RUNS: Final = 2**24
+_DTYPE: Final = re.compile(r"[<>|=][a-zA-Z]\d{1,9}")
 
 
 class DamagedCheckpoint(TfsmError):
@@ -210,7 +213,7 @@ def load(buffer: Any, where: str, digest: bytes | None = None) -> tuple[dict[str
         header = text["header"]
         if not isinstance(header, dict):
             raise ValueError("its header is not an object")
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise DamagedCheckpoint(f"{where}: not a checkpoint of tfsm: {error}") from None
     return header, tables
 
@@ -241,6 +244,8 @@ def _digest(file: IO[bytes]) -> bytes:
 
 def _read_tables(view: memoryview, listed: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, LazyTable]]:
     for entry in listed:
+        if not _DTYPE.fullmatch(entry["dtype"]):  # NumPy parses others as Python, and fails in many ways
+            raise ValueError(f"{entry['dtype']!r} is not a type of numbers")
         dtype, shape = np.dtype(entry["dtype"]), tuple(int(n) for n in entry["shape"])
         if dtype.hasobject or any(n < 0 for n in shape):
             raise ValueError("a table of objects")
@@ -349,8 +354,15 @@ def _unpack(header: dict[str, Any], tables: dict[str, LazyTable], where: str) ->
             async_runs={int(run): _read_async_run(*state) for run, *state in header.get("apart", ())},
             event_count=int(header.get("events", 0)),
         )
-        if any(rows.shape[0] != len(checkpoint.active_runs) for rows in tables.values()):
+        # Counted without a list of all runs, of which a damaged header may claim any number.
+        active = checkpoint.count - len({result.run for result in results})
+        if not 0 <= checkpoint.count <= _MOST_RUNS:
+            raise ValueError(f"{checkpoint.count} runs")
+        if any(rows.shape[:1] != (active,) for rows in tables.values()) or (active and not tables):
             raise ValueError("tables of other runs")
+        if any(result.run not in checkpoint.runs for result in results):
+            raise ValueError("results of other runs")
+        checkpoint.evaluations_by_run  # noqa: B018  # raises if they are not numbers
         return checkpoint, dict(header["about"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DamagedCheckpoint(f"{where}: not a checkpoint of tfsm: {error}") from None

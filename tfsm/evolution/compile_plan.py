@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import tensorflow as tf
 
+from tfsm.errors import TfsmError
 from tfsm.interfaces import Compile, Nest
 from tfsm.models.network import Network
 
@@ -105,8 +106,85 @@ def make_plan(
     )
 
 
-def _size(count: int) -> str:
-    return f"{count / _GIB:.2f} GiB" if count > 0.1 * _GIB else f"{count / 2**20:.1f} MiB"
+def _size(count: float) -> str:
+    if count < 0.1 * 2**20:
+        return f"{count:,.0f} bytes"
+    return f"{count / _GIB:,.2f} GiB" if count > 0.1 * _GIB else f"{count / 2**20:.1f} MiB"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What fits some memory: one run that takes all of it, with two of three sizes as they are, and the third as large.
+
+    Attributes:
+        population: the largest population.
+        weights: the most weights of a network.
+        experience: the most bytes of experience per individual.
+    """
+
+    population: int
+    weights: int
+    experience: int
+
+    def __str__(self) -> str:
+        return (
+            f"a population of {self.population:,}, or {self.weights:,} weights, or {_size(self.experience)} of "
+            "experience per individual"
+        )
+
+
+def find_limits(memory: float, *, population: int, weights: int, weight_bytes: int, experience_bytes: int) -> Limits:
+    """Return what fits some memory.
+
+    Args:
+        memory: bytes.
+        population: N.
+        weights: P.
+        weight_bytes: bytes of a weight.
+        experience_bytes: memory of one individual's experience.
+
+    >>> find_limits(8e9, population=100, weights=10**6, weight_bytes=4, experience_bytes=0)
+    Limits(population=1994, weights=18867924, experience=75760000)
+    """
+    # Every genome, and the copies of one that a child takes.
+    individual = weights * weight_bytes
+    left = memory - CHILD_COPIES * individual
+    return Limits(
+        population=max(0, int(left // (individual + experience_bytes))),
+        weights=max(0, int((memory - population * experience_bytes) // (weight_bytes * (population + CHILD_COPIES)))),
+        experience=max(0, int(left / population - individual)),
+    )
+
+
+CHILD_COPIES: Final = 6
+"""Copies of its weights that a child takes while it is made."""
+
+
+def check_memory(
+    plan: Plan, available: float | None, *, population: int, weights: int, weight_bytes: int, experience_bytes: int
+) -> None:
+    """Raise an error if runs do not fit the memory, before it is allocated; see `find_limits` for the sizes.
+
+    Args:
+        plan: how many runs share it.
+        available: bytes; None if that is unknown.
+        population: N.
+        weights: P.
+        weight_bytes: bytes of a weight.
+        experience_bytes: memory of one individual's experience.
+    """
+    children = (1 if plan.one_by_one else plan.width) * CHILD_COPIES * weights * weight_bytes
+    needed = plan.runs * plan.bytes_each + children
+    if available is None or needed <= available:
+        return
+    sizes = {"population": population, "weights": weights, "weight_bytes": weight_bytes}
+    limits = find_limits(available, **sizes, experience_bytes=experience_bytes)
+    fewer = ", or fewer runs at once (engine.width)" if plan.runs > 1 else ""
+    raise TfsmError(
+        f"not enough memory: {plan.runs} run{'s' * (plan.runs > 1)} at once of a population of {population:,} with "
+        f"{weights:,} weights and {_size(experience_bytes)} of experience each need {_size(needed)}, and "
+        f"{_size(available)} are available; one run has room for {limits}{fewer}"
+    )
 
 
 def choose_compiler(network: Network, compile: Compile = "auto") -> tuple[bool, str]:

@@ -16,12 +16,14 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
+import tfsm
 from tfsm.errors import TfsmError
 from tfsm.parallel.processes import Channel, Frames
 from tfsm.utils.tf_startup import set_tensorflow_environment, use_compile_cache
@@ -245,6 +247,48 @@ def _prefer_to_be_killed() -> None:
         Path("/proc/self/oom_score_adj").write_text("500")
 
 
+_LIBRARIES: Final = ("tensorflow", "keras", "numpy")
+"""Libraries of which another version may give other results."""
+
+
+class Installation(NamedTuple):
+    """What a machine has installed.
+
+    Attributes:
+        address: the machine, as Ray names it; empty outside of Ray.
+        versions: by distribution: tfsm, the libraries that results depend on, and all packages with plugins.
+        niceness: how much other processes come before this one.
+    """
+
+    address: str
+    versions: Mapping[str, str]
+    niceness: int = 0
+
+    @classmethod
+    def here(cls, address: str = "") -> Installation:
+        """Describe this process; imports nothing."""
+        points = entry_points(group="tfsm")
+        plugins = {point.dist.name: point.dist.version for point in points if point.dist is not None}
+        versions = plugins | {"tfsm": tfsm.__version__}
+        for name in _LIBRARIES:
+            with suppress(PackageNotFoundError):  # TensorFlow is also distributed under other names
+                versions[name] = version(name)
+        return cls(address, versions, os.nice(0))
+
+    def list_differences(self, other: Installation) -> list[str]:
+        """Say what another machine lacks, or has in another version.
+
+        >>> here = Installation("", {"tfsm": "1.0", "tfsm-noise": "2.0"})
+        >>> here.list_differences(Installation("", {"tfsm": "1.1"}))
+        ['tfsm 1.1 instead of 1.0', 'no tfsm-noise 2.0']
+        """
+        return [
+            f"{name} {other.versions[name]} instead of {wanted}" if name in other.versions else f"no {name} {wanted}"
+            for name, wanted in self.versions.items()
+            if other.versions.get(name) != wanted
+        ]
+
+
 Parcel: TypeAlias = "list[pickle.PickleBuffer | bytes]"
 
 
@@ -256,15 +300,17 @@ class Actor:
 
     Args:
         plain: whether messages must be plain bytes.
+        address: the address of its node; Ray is asked if it is None.
     """
 
-    def __init__(self, plain: bool = False) -> None:
+    def __init__(self, plain: bool = False, address: str | None = None) -> None:
         self._plain = plain
         set_tensorflow_environment(os.environ)
         use_compile_cache(os.environ)
         self._context = WorkerContext()
         self._messages: SimpleQueue[tuple[str, Parcel]] = SimpleQueue()
-        self._messages.put(("ready", []))
+        here = Installation.here(_find_node_address() if address is None else address)
+        self._messages.put(("ready", to_parcel(pack(here), plain)))
 
     def start(self, parcel: Parcel) -> None:
         """Start a task."""
@@ -284,6 +330,11 @@ class Actor:
     def _run(self, frames: Frames) -> None:
         for kind, packed in run_packed_task(frames, self._context):
             self._messages.put((kind, to_parcel(packed, self._plain)))
+
+
+def _find_node_address() -> str:
+    address: str = importlib.import_module("ray.util").get_node_ip_address()
+    return address
 
 
 def to_parcel(frames: Frames, plain: bool = False) -> Parcel:

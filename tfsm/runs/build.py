@@ -13,7 +13,7 @@ import keras
 from tfsm.abilities import StatefulSelection, SupportsAnyModel
 from tfsm.errors import TfsmError
 from tfsm.evolution.batches import Batches, plan_batches
-from tfsm.evolution.compile_plan import Plan, choose_compiler, make_plan
+from tfsm.evolution.compile_plan import Plan, check_memory, choose_compiler, make_plan
 from tfsm.evolution.engine import Engine
 from tfsm.evolution.evaluation import Evaluator, FailurePolicy
 from tfsm.evolution.initialization import Initializer
@@ -27,6 +27,7 @@ from tfsm.plugins import Plugins, load_plugins
 from tfsm.plugins.options import parse_divergence
 from tfsm.plugins.registry import Entry, Kind, build_part
 from tfsm.settings import ResolvedSettings, Settings, resolve
+from tfsm.utils.files import read_available_memory
 
 if TYPE_CHECKING:
     from tfsm.evolution.divergence import DivergenceTarget
@@ -81,7 +82,16 @@ class PreparedRun:
         )
 
     def engine(self) -> Engine:
-        """Return the engine."""
+        """Return the engine; raise a `TfsmError` if it does not fit the memory."""
+        network = self.network
+        check_memory(
+            self.plan,
+            read_available_memory(),
+            population=self.settings.population,
+            weights=network.size,
+            weight_bytes=network.dtype.size,
+            experience_bytes=self.evaluator.experience_bytes,
+        )
         return Engine(
             self.variation(),
             self.selection,

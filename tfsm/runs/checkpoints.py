@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ from tfsm.evolution.checkpoint import (
     write_packed_checkpoint,
 )
 from tfsm.evolution.checkpoint_schedule import CheckpointInterval, CheckpointSchedule
+from tfsm.evolution.compile_plan import Plan
 from tfsm.evolution.observers import CheckpointInfo
 from tfsm.interfaces import Observer
 from tfsm.utils.files import back_up, is_temporary
@@ -27,6 +29,30 @@ from tfsm.utils.files import back_up, is_temporary
 CHECKPOINTS: Final = "checkpoints"
 _NAME: Final = re.compile(r"run-(\d+)-(\d+)-at-(\d+)\.checkpoint")
 _MAX_FILES: Final = 2
+FULL: Final = 0.9
+"""Share of a disk from which on it counts as nearly full."""
+
+
+def estimate_disk(plan: Plan, runs: int, *, side_by_side: bool) -> int:
+    """Return the bytes that checkpoints take at most: two of each run that evolves, and one that is being written.
+
+    Args:
+        plan: the memory of a run.
+        runs: number of runs.
+        side_by_side: whether all runs evolve at the same time, on workers.
+    """
+    return (_MAX_FILES + 1) * plan.bytes_each * (runs if side_by_side else plan.runs)
+
+
+def warn_of_small_disk(directory: Path, needed: int, notify: Callable[[str], None]) -> None:
+    """Notify the user if checkpoints may not fit the disk."""
+    with suppress(OSError):
+        free = shutil.disk_usage(directory).free
+        if needed > free:
+            notify(
+                f"warning: {directory}: checkpoints take up to {needed / 2**30:,.2f} GiB, and {free / 2**30:,.2f} GiB "
+                "are free: choose another --out, or --checkpoint-every never"
+            )
 
 
 @dataclass(frozen=True)
@@ -78,7 +104,7 @@ class CheckpointFiles:
         """Files of this experiment that can be read."""
         self._rejected: set[Path] = set()
         """Those of them that were not used for all of their runs."""
-        self._failing = False
+        self._failing = self._has_warned = False
         self._remove_temporary_files()
 
     @property
@@ -128,12 +154,27 @@ class CheckpointFiles:
             self._failing = False
             self._valid.add(file)
             self._rejected.discard(file)
-            self._prune(checkpoint.runs, 1 if last else _MAX_FILES)
+            self._prune(checkpoint.runs, 1 if last or self._is_nearly_full() else _MAX_FILES)
             if replace_others:
                 self._remove_others(file, checkpoint.runs)
             for observer in self._observers:
                 observer.on_checkpoint(CheckpointInfo(checkpoint.runs, checkpoint.evaluations_used, file))
         self._schedule.record(checkpoint.evaluations_used, time.perf_counter() - start)
+
+    def _is_nearly_full(self) -> bool:
+        """Say whether the disk is nearly full, which the user is notified of once."""
+        try:
+            usage = shutil.disk_usage(self._folder)
+        except OSError:
+            return False
+        share = 1.0 - usage.free / usage.total if usage.total else 0.0
+        if share >= FULL and not self._has_warned:
+            self._has_warned = True
+            self._notify(
+                f"warning: {self._folder}: the disk is {share:.0%} full, {usage.free / 2**30:.2f} GiB are free; one "
+                "checkpoint is kept instead of two"
+            )
+        return share >= FULL
 
     def find(self, runs: range) -> list[Checkpoint]:
         """Return the newest valid checkpoints of these runs; damaged ones are reported and left alone."""

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
+from tfsm.evolution.compile_plan import find_limits
 from tfsm.evolution.engine import Engine
 from tfsm.models.genome import find_sections
 from tfsm.models.network import Network
 from tfsm.models.program import LayerPlan
+from tfsm.runs.checkpoints import estimate_disk
 from tfsm.utils.tf_startup import THREADS
 from tfsm_plugins.mutations.gradient import SafeMutationSum
 
 _MIB = 2**20
+_GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,10 @@ class RunDiagnosis:
     """How many children a run makes at once."""
     memory_mib: float
     """Memory of the runs in lock step, mostly their populations."""
+    limits: str
+    """What one run has room for, within the memory budget of the engine."""
+    disk_mib: float
+    """What checkpoints take at most, in this process."""
     cores: int
     threads: str
     """Threads per operation."""
@@ -104,6 +111,8 @@ class RunDiagnosis:
             ("mutation", self.operator),
             ("sensitivities", self.sensitivities),
             ("memory", f"{self.memory_mib:,.1f} MiB for populations and their state"),
+            ("room", f"within engine.memory: {self.limits}"),
+            ("disk", f"up to {self.disk_mib:,.1f} MiB for checkpoints"),
             ("offspring", self.offspring),
             ("cores", str(self.cores)),
             ("threads", self.threads),
@@ -128,9 +137,22 @@ def diagnose_model(network: Network) -> ModelDiagnosis:
     )
 
 
-def diagnose_run(engine: Engine) -> RunDiagnosis:
-    """Diagnose an engine that has not run yet."""
+def diagnose_run(engine: Engine, memory: float) -> RunDiagnosis:
+    """Diagnose an engine that has not run yet.
+
+    Args:
+        engine: the engine.
+        memory: the memory budget of the engine in GiB.
+    """
     plan, program = engine.plan, engine.network.program
+    experience = engine.state.experience
+    limits = find_limits(
+        memory * _GIB,
+        population=engine.state.population,
+        weights=engine.network.size,
+        weight_bytes=engine.network.dtype.size,
+        experience_bytes=sum(v.shape[2:].num_elements() * v.dtype.size for v in tf.nest.flatten(experience)),
+    )
     slow = _one_by_one(program.layers)
     if engine.uses_per_example_gradients:
         slow += _copies(engine.network)
@@ -149,6 +171,8 @@ def diagnose_run(engine: Engine) -> RunDiagnosis:
         sensitivities="cached for a parent's next child" if engine.reuses_sensitivities else "measured for every child",
         offspring=_offspring(engine),
         memory_mib=engine.state.size_bytes / _MIB,
+        limits=str(limits),
+        disk_mib=estimate_disk(plan, plan.runs, side_by_side=False) / _MIB,
         cores=os.cpu_count() or 1,
         threads=_threads(),
         layers=_layers(engine.network),

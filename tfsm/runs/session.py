@@ -22,7 +22,7 @@ from tfsm.models.loading import describe_model
 from tfsm.models.network import Network
 from tfsm.parallel.pool import check_grain
 from tfsm.plugins import Plugins
-from tfsm.runs.checkpoints import CheckpointFiles
+from tfsm.runs.checkpoints import CheckpointFiles, estimate_disk, warn_of_small_disk
 from tfsm.runs.directory import RunDirectory, claim, collect_versions, directory_taken_error
 from tfsm.runs.observers import DeduplicatingObserver
 from tfsm.runs.records import RECORD, DirectoryLock, read_record
@@ -99,6 +99,9 @@ class Session:
         self._observers = [DeduplicatingObserver(observer, known) for observer in observers]
         if self.directory is not None and self._record is not None:
             every = parse_interval(self.settings.checkpoint_every)
+            if every:
+                needed = estimate_disk(plan, self.settings.runs, side_by_side=place is not None)
+                warn_of_small_disk(self.directory, needed, notify)
             self.checkpoints = CheckpointFiles(
                 self.directory,
                 self.about,

@@ -47,6 +47,22 @@ def atomic_write(file: Path) -> Iterator[Path]:
         raise
 
 
+def read_available_memory() -> int | None:
+    """Return the bytes of memory and swap that this process can still get; None if the system does not say."""
+    try:
+        lines = (line.split() for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())
+        free = {words[0]: 1024 * int(words[1]) for words in lines if len(words) == 3}
+        available = free["MemAvailable:"] + free.get("SwapFree:", 0)
+    except (OSError, ValueError, KeyError):
+        return None
+    group = Path("/sys/fs/cgroup")  # that of a container
+    with suppress(OSError, ValueError):
+        limit, used = ((group / name).read_text().strip() for name in ("memory.max", "memory.current"))
+        if limit != "max":
+            available = min(available, max(0, int(limit) - int(used)))
+    return available
+
+
 def write_text(file: Path, text: str) -> None:
     """Write a text file, atomically."""
     with atomic_write(file) as temporary:
