@@ -358,7 +358,8 @@ def _unpack(header: dict[str, Any], tables: dict[str, LazyTable], where: str) ->
         active = checkpoint.count - len({result.run for result in results})
         if not 0 <= checkpoint.count <= _MOST_RUNS:
             raise ValueError(f"{checkpoint.count} runs")
-        if any(rows.shape[:1] != (active,) for rows in tables.values()) or (active and not tables):
+        began = active and checkpoint.evaluations_used  # a search that was saved before that has no tables
+        if any(rows.shape[:1] != (active,) for rows in tables.values()) or (began and not tables):
             raise ValueError("tables of other runs")
         if any(result.run not in checkpoint.runs for result in results):
             raise ValueError("results of other runs")
