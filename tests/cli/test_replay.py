@@ -99,10 +99,11 @@ def test_populations_are_drawn(finished_runs: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("driver", ["x11", ""])
 def test_without_a_display_a_window_is_refused_in_one_line(
-    finished_runs: Path, monkeypatch: pytest.MonkeyPatch
+    finished_runs: Path, monkeypatch: pytest.MonkeyPatch, driver: str
 ) -> None:
-    for name, value in (("DISPLAY", ""), ("WAYLAND_DISPLAY", ""), ("SDL_VIDEODRIVER", "x11")):
+    for name, value in (("DISPLAY", ""), ("WAYLAND_DISPLAY", ""), ("SDL_VIDEODRIVER", driver)):
         monkeypatch.setenv(name, value)
     done = tfsm("replay", "r", cwd=finished_runs)
     assert done.returncode == 2

@@ -32,6 +32,7 @@ def test_wheels_in_a_fresh_environment_run_by_name(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
     environ = FakeSite(tmp_path / "nothing").environ()
     environ.pop("PYTHONPATH")
+    environ["SDL_VIDEODRIVER"] = "dummy"  # environments are also rendered to a window
     every = [names_for(f"try-{kind}", kind) for kind in KINDS]
     packages = [write_package(names, load_plugins(), tmp_path / names.package) for names in every]
     wheels = tmp_path / "wheels"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -232,6 +233,18 @@ HEADLESS_ENVIRONMENT: Final = {
     # Otherwise SDL turns SIGTERM into an event, on which a game ends the process as if its window had been closed.
     "SDL_NO_SIGNAL_HANDLERS": "1",
 }
+
+
+def open_window(pygame: Any, size: tuple[int, int]) -> Any:
+    """Open a window and return its surface; raise `pygame.error` where there is no display.
+
+    Without a display, SDL crashes if Wayland's libraries are installed. Therefore it is not even asked then.
+    """
+    display = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
+    if sys.platform == "linux" and not any(os.environ.get(name) for name in display):
+        raise pygame.error("there is no display: neither DISPLAY nor WAYLAND_DISPLAY is set")
+    pygame.display.init()
+    return pygame.display.set_mode(size)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import numpy as np
 
 from tfsm.abilities import Film
 from tfsm.errors import TfsmError, import_optional
+from tfsm.render.canvas import open_window
 from tfsm.utils.files import atomic_write
 
 FILM_SUFFIXES: Final = (".gif", ".mp4", ".png")
@@ -196,9 +197,8 @@ def show_film(film: Film, title: str) -> None:
     """Play a film in a window until the user closes it. `KEYS` lists the controls."""
     pygame = import_optional("pygame", extra="replay", purpose="a window")
     try:
-        pygame.display.init()
         first = film.frame(0)
-        screen = pygame.display.set_mode((first.shape[1], first.shape[0]))
+        screen = open_window(pygame, (first.shape[1], first.shape[0]))
     except pygame.error as error:
         raise TfsmError(f"no window can be opened here ({error}); use --save FILE to write a file instead") from None
     try:

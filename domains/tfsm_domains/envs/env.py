@@ -18,6 +18,7 @@ from gymnasium.vector.utils import batch_space
 from tfsm.abilities import Film
 from tfsm.errors import TfsmError, import_optional, suggestion
 from tfsm.interfaces import Tensor
+from tfsm.render.canvas import open_window
 
 
 class Window:
@@ -51,8 +52,7 @@ class Window:
 
     def _open(self, pygame: Any, picture: np.ndarray) -> None:
         try:
-            pygame.display.init()
-            self._screen = pygame.display.set_mode((picture.shape[1], picture.shape[0]))
+            self._screen = open_window(pygame, (picture.shape[1], picture.shape[0]))
         except pygame.error as error:
             raise TfsmError(
                 f'cannot open a window ({error}); use render_mode="rgb_array" to render without one'
