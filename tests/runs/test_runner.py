@@ -261,7 +261,7 @@ def test_results_after_the_last_checkpoint_are_rewound_by_single_children(tmp_pa
     messages.clear()
     result = run_experiment(plugins, resolved, out=out, resume=True, backend=backend, notify=messages.append)
     assert [run.evaluations for run in result.runs] == [70, 70]
-    assert any("cannot be replayed from it any more, and is kept as order.log.damaged-1" in line for line in messages)
+    assert any("no longer be replayed; the file is kept as order.log.damaged-1" in line for line in messages)
 
 
 @pytest.mark.parametrize(
